@@ -1,0 +1,45 @@
+# Each target sets up its own virtual environment when it is missing or pyproject.toml has changed.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+BENCH_READY := $(VENV)/.bench-ready
+
+.PHONY: demo test check slow nojit speed paper clean
+
+demo: $(READY)  ## solve the named problems by rows, by columns and by both; draw the picture
+	$(BIN)/python examples/demo.py
+
+test: $(READY)  ## the tests, documentation examples included
+	$(BIN)/python -m pytest
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/nojit.py
+
+check: $(READY)  ## style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+slow: $(READY)  ## statistical tests and large ones
+	$(BIN)/python -m pytest -m slow
+
+nojit: $(READY)  ## the engine's tests as plain Python
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/nojit.py tests/engine
+
+speed: $(BENCH_READY)  ## ratios to the hardware's limits and to rivals
+	$(BIN)/python benchmarks/speed.py
+
+paper: $(READY)  ## the paper's regimes, as a table and as a picture
+	$(BIN)/python examples/regimes.py
+
+clean:  ## remove the environment, caches and pictures made by the demo
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(READY): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable '.[dev,plot]'
+	touch $@
+
+$(BENCH_READY): $(READY)
+	$(BIN)/python -m pip install --quiet --editable '.[bench]'
+	touch $@

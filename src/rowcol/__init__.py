@@ -1,0 +1,46 @@
+"""rowcol solves X β = y by rows or by columns, and proves how good the answer is."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from . import zoo as zoo
+    from .core.certify import Certificate as Certificate
+    from .methods.progress import Progress as Progress
+    from .methods.result import ConvergenceWarning as ConvergenceWarning
+    from .methods.result import History as History
+    from .methods.result import Result as Result
+    from .methods.result import StartWarning as StartWarning
+    from .methods.result import Status as Status
+    from .solve import solve as solve
+
+# Loaded when first touched: importing rowcol costs nothing that is not used.
+_HOME = {
+    "Certificate": "core.certify",
+    "ConvergenceWarning": "methods.result",
+    "History": "methods.result",
+    "Progress": "methods.progress",
+    "Result": "methods.result",
+    "StartWarning": "methods.result",
+    "Status": "methods.result",
+    "solve": "solve",
+    "zoo": "zoo",
+}
+__all__ = ["__version__", *_HOME]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'rowcol' has no attribute {name!r}")
+    module = import_module(f".{_HOME[name]}", __name__)
+    value = module if name == "zoo" else getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

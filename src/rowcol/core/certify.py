@@ -1,0 +1,214 @@
+"""How good is it? One exact pass in float64 over the data says, whatever method made β.
+
+With ρ = y − Xβ, weights W and P(β) = ½‖W^½ρ‖² + ½λ‖β‖²:
+
+- λ > 0. For any α the duality gap is P(β) − D(α) = ½‖W^½(ρ − λW⁻¹α)‖² + ½λ‖β − Xᴴα‖². The α a row method keeps is
+  tried, and α = Wρ/λ, for which it is ‖XᴴWρ − λβ‖²/(2λ); the better one counts. ‖β − β*‖ is bounded by
+  ‖XᴴWρ − λβ‖/λ and, on rows, by ‖W^½(ρ − λW⁻¹α)‖/(2√λ) + ‖β − Xᴴα‖.
+- λ = 0. Consistent: ‖W^½ρ‖ ≤ tol ‖W^½y‖. Otherwise: max_j |X_jᴴWρ| / (‖W^½X_j‖‖W^½ρ‖) ≤ tol, column by column, so
+  that bad scaling cannot hide. Either suffices.
+
+All of it carries the rounding error of this very pass: k·2⁻⁵³ for a sum of k terms, with the sums cut into blocks
+so that k stays small.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ..engine.lines import BLOCK, Dense, Sparse, Woven, extent, norms, pulls, pushes, residuals, squares
+from .problem import Problem, explain_values
+from .view import View, pieces, size
+
+UNIT = 2.0**-53
+
+
+class Certificate(NamedTuple):
+    """What was measured on one answer.
+
+    Attributes
+    ----------
+    kind : str
+        "residual", "gradient" or "gap": which of the conditions `value` measures.
+    value : float
+        To be compared with `tol`. It includes `rounding`.
+    rounding : float
+        The part of `value` that bounds the rounding errors of the pass that measured it.
+    storing : float
+        What storing the answer in its own precision can add to `value`: zero unless that is single precision.
+    residual_norm : float
+        ‖W^½(y − Xβ)‖.
+    gradient_norm : float
+        ‖XᴴW(y − Xβ) − λβ‖.
+    error_bound : float or None
+        A bound on ‖β − β*‖, storing included, where one exists (λ > 0).
+    """
+
+    kind: str
+    value: float
+    rounding: float
+    storing: float
+    residual_norm: float
+    gradient_norm: float
+    error_bound: float | None
+
+
+class Evidence(NamedTuple):
+    """The certificates of several right-hand sides, and what the pass computed on the way."""
+
+    certificates: list[Certificate]
+    residual: np.ndarray  # (q, n) ρ
+    image: np.ndarray | None  # (q, p) Xᴴα, where α was given
+
+
+def certify(
+    problem: Problem, view: View, beta: np.ndarray, alpha: np.ndarray | None, ids: np.ndarray, column2: np.ndarray
+) -> Evidence:
+    """Measure the answers β (and α, where a row method keeps it) for the right-hand sides `ids`.
+
+    `column2` holds the squared column norms: if negative they are filled in, once for a whole solve.
+    """
+    n, p = problem.X.shape
+    y = np.ascontiguousarray(problem.y[ids])
+    w = np.ones(n) if problem.weight is None else problem.weight
+    lines = view.lines.rows if isinstance(view.lines, Woven) else view.lines
+    many = len(ids)
+    back = None
+    if view.side == "cols":  # weights are all ones here: weighted columns are scaled beforehand
+        blocks = _blocks(p, n, size(problem.X))
+        rho = y.conj() + _sum_of_lines(lines, blocks, -beta.conj(), n)
+        slope = np.empty_like(beta)
+        for start, stop in pieces(p, view.cost * many):
+            pulls(lines, start, stop, rho, slope)
+        rho, slope = rho.conj(), slope.conj()
+        terms_rho, terms_slope = _chain(blocks), _longest(lines)
+    else:
+        blocks = _blocks(n, p, size(problem.X))
+        rho, slope = np.empty_like(y), np.zeros_like(beta)
+        for start, stop in blocks:
+            part = np.zeros_like(beta)
+            residuals(lines, start, stop, y, beta, w, rho, part)
+            slope += part
+        if alpha is not None and problem.alpha > 0:
+            back = _sum_of_lines(lines, blocks, alpha, p)
+        terms_rho, terms_slope = _longest(lines), _chain(blocks)
+    if (column2 < 0).any():
+        _column_norms(problem, view.side, lines, w, column2)
+    certificates = []
+    for q in range(many):
+        pair = None if back is None or alpha is None else (alpha[q], back[q])
+        # three more: the subtraction from y, the weight and the product of two rounded numbers
+        units = UNIT * (terms_rho + 3), UNIT * (terms_slope + 3)
+        one = _one(problem, y[q], w, beta[q], rho[q], slope[q], np.sqrt(column2), pair, units)
+        if not math.isfinite(one.residual_norm + one.gradient_norm):
+            raise ValueError(explain_values(problem.X))
+        certificates.append(one)
+    return Evidence(certificates, rho, back)
+
+
+def _sum_of_lines(lines: Dense | Sparse, blocks: list[tuple[int, int]], c: np.ndarray, width: int) -> np.ndarray:
+    """Σ_i c_i conj(a_i), block by block."""
+    out = np.zeros((len(c), width), c.dtype)
+    for start, stop in blocks:
+        part = np.zeros_like(out)
+        pushes(lines, start, stop, c, part)
+        out += part
+    return out
+
+
+def _blocks(count: int, width: int, entries: int) -> list[tuple[int, int]]:
+    """Blocks of lines, so that no sum is one chain of them all; as many as cost little beside the lines themselves."""
+    cheap = max(entries // (8 * width), 1)
+    steps = min(max(math.isqrt(count) // 4, 1), cheap)
+    length = min(-(-count // steps), max(int(64e6 * count / entries), 1))
+    return [(i, min(i + length, count)) for i in range(0, count, length)]
+
+
+def _chain(blocks: list[tuple[int, int]]) -> int:
+    return max(stop - start for start, stop in blocks) + len(blocks)
+
+
+def _longest(lines: Dense | Sparse) -> int:
+    """Terms in the longest chain of a pull."""
+    if isinstance(lines, Dense):
+        k = lines.a.shape[1]
+        return k if k <= BLOCK else BLOCK + -(-k // BLOCK)
+    return int(np.diff(lines.indptr).max())
+
+
+def _column_norms(problem: Problem, side: str, lines: Dense | Sparse, w: np.ndarray, out: np.ndarray) -> None:
+    out[:] = 0.0
+    for start, stop in pieces(extent(lines), size(problem.X) / extent(lines)):
+        if side == "cols":
+            norms(lines, start, stop, out)
+        else:
+            squares(lines, start, stop, w, out)
+    if not np.isfinite(out).all():
+        raise ValueError(explain_values(problem.X))
+    faint = np.flatnonzero(out < 1e-280)
+    if faint.size and problem.weight is None:
+        tallest = abs(problem.X[:, faint]).max(axis=0)
+        tallest = tallest.toarray().ravel() if hasattr(tallest, "toarray") else tallest
+        if tallest.any():
+            j = int(faint[np.argmax(tallest > 0)])
+            raise ValueError(f"column {j} of X is so small that its squares leave float64: rescale it")
+
+
+def _one(
+    problem: Problem,
+    y: np.ndarray,
+    w: np.ndarray,
+    beta: np.ndarray,
+    rho: np.ndarray,
+    slope: np.ndarray,
+    column: np.ndarray,
+    pair: tuple[np.ndarray, np.ndarray] | None,
+    units: tuple[float, float],
+) -> Certificate:
+    lam, root = problem.alpha, np.sqrt(w)
+    y_norm, rho_norm, beta_norm = _norm(root * y), _norm(root * rho), _norm(beta)
+    frobenius = _norm(column)
+    # Rounding: ‖W^½ δρ‖ ≤ u(‖y‖ + Σ|β_j|‖X_j‖), then |δ(X_jᴴWρ)| ≤ ‖X_j‖(‖W^½ δρ‖ + u'‖ρ‖).
+    reach = float(np.abs(beta) @ column)
+    d_rho = units[0] * (y_norm + reach)
+    d_column = d_rho + units[1] * rho_norm
+    # Storing β in single precision moves ρ by at most this, and β itself by at most d_beta.
+    stored = float(np.finfo(problem.dtype).eps) / 2 if problem.dtype.itemsize < problem.y.dtype.itemsize else 0.0
+    s_rho, d_beta = stored * reach, stored * beta_norm
+    gradient_norm = _norm(slope - lam * beta)
+    scale = y_norm if y_norm > 0 else reach
+    if scale == 0.0:  # y = 0 and β = 0
+        return Certificate("residual", 0.0, 0.0, 0.0, 0.0, 0.0, 0.0 if lam > 0 else None)
+    if lam > 0:
+        soft = math.sqrt(lam)
+        d_gradient = d_column * frobenius + 2 * UNIT * lam * beta_norm
+        gap, rounding = (gradient_norm + d_gradient) / soft, d_gradient / soft
+        error = (gradient_norm + d_gradient) / lam
+        if pair is not None:
+            alpha, back = pair
+            inverse = np.divide(1.0, w, out=np.zeros_like(w), where=w > 0)
+            alpha_norm = _norm(np.sqrt(inverse) * alpha)  # ‖W^-½ α‖
+            r, off = _norm(root * (rho - lam * inverse * alpha)), _norm(beta - back)
+            d_r, d_off = d_rho + 2 * UNIT * lam * alpha_norm, units[1] * frobenius * alpha_norm
+            error = min(error, (r + d_r) / (2 * soft) + off + d_off)
+            by_rows = math.hypot(r + d_r, soft * (off + d_off))
+            if by_rows < gap:
+                gap, rounding = by_rows, math.hypot(d_r, soft * d_off)
+        storing = math.hypot(s_rho, soft * d_beta)
+        gap, rounding, storing = gap / scale, rounding / scale, storing / scale
+        return Certificate("gap", gap, rounding, storing, rho_norm, gradient_norm, error + d_beta)
+    residual = (rho_norm + d_rho) / scale
+    live = column > 0
+    steepest = float(np.max(np.abs(slope[live]) / column[live], initial=0.0))
+    if residual <= (steepest + d_column) / rho_norm if rho_norm > d_rho else True:
+        return Certificate("residual", residual, d_rho / scale, s_rho / scale, rho_norm, gradient_norm, None)
+    angle = (steepest + d_column) / (rho_norm - d_rho)
+    storing = s_rho * (1 + angle) / (rho_norm - d_rho - s_rho) if rho_norm > d_rho + s_rho else math.inf
+    return Certificate("gradient", angle, d_column / (rho_norm - d_rho), storing, rho_norm, gradient_norm, None)
+
+
+def _norm(a: np.ndarray) -> float:
+    return float(np.linalg.norm(a))

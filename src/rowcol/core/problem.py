@@ -1,0 +1,170 @@
+"""What was asked, validated once: `Problem`. Shapes, types and parameters are judged here, before any work."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+PRECISIONS = (np.float32, np.float64, np.complex64, np.complex128)
+
+
+class Problem(NamedTuple):
+    """min ½‖W^½(y − Xβ)‖² + ½ alpha ‖β‖²; with alpha = 0, and where there is a choice, of minimum norm."""
+
+    X: Any  # (n, p): an array in the user's own order, or a canonical CSR or CSC array
+    y: np.ndarray  # (q, n) float64 or complex128, one right-hand side a row
+    alpha: float
+    weight: np.ndarray | None  # (n,) float64, None for all ones
+    single: bool  # y came as one dimension
+    dtype: np.dtype  # of the answer: as precise as X, complex if X or y is
+    copied: int  # bytes copied to get here
+
+
+def problem(X: Any, y: Any, alpha: Any = 0.0, sample_weight: Any = None) -> Problem:
+    """Validate; copy only what cannot be used in place."""
+    X, copied = matrix(X)
+    n = X.shape[0]
+    y, single = right_hand_sides(y, n)
+    alpha = real_number(alpha, "alpha", at_least=0.0)
+    weight = None if sample_weight is None else weights(sample_weight, n)
+    is_complex = np.iscomplexobj(X) or np.iscomplexobj(y)
+    single_precision = X.dtype in (np.float32, np.complex64)
+    dtype = np.result_type(np.float32 if single_precision else np.float64, np.complex64 if is_complex else np.float32)
+    state = np.complex128 if is_complex else np.float64
+    return Problem(X, np.ascontiguousarray(y.T, dtype=state), alpha, weight, single, dtype, copied)
+
+
+def matrix(X: Any) -> tuple[Any, int]:
+    """X as a 2-D float or complex array, or a canonical CSR or CSC array; and how many bytes that copied."""
+    if sp.issparse(X):
+        return _sparse(X)
+    a = _array(X, "X")
+    if a.ndim != 2:
+        hint = "; reshape a single feature with X.reshape(-1, 1)" if a.ndim == 1 else ""
+        raise ValueError(f"X must have 2 dimensions, got {a.ndim} (shape {a.shape}){hint}")
+    if 0 in a.shape:
+        raise ValueError(f"X is empty (shape {a.shape}): it needs at least one row and one column")
+    out = np.asarray(a, dtype=_precision(a.dtype, "X"))
+    if not out.flags.aligned:
+        out = out.copy()
+    if not (out.flags.c_contiguous or out.flags.f_contiguous):
+        out = np.ascontiguousarray(out)
+    return out, 0 if np.may_share_memory(out, a) else out.nbytes
+
+
+def _sparse(X: Any) -> tuple[Any, int]:
+    if X.ndim != 2:
+        raise ValueError(f"X must have 2 dimensions, got a sparse array of {X.ndim}")
+    if 0 in X.shape:
+        raise ValueError(f"X is empty (shape {X.shape}): it needs at least one row and one column")
+    dtype = _precision(X.dtype, "X")
+    out = X if X.format in ("csr", "csc") else X.tocsr()
+    if out.dtype != dtype:
+        out = out.astype(dtype)
+    if not out.has_canonical_format:  # entries that appear twice would spoil the norms
+        out = out.copy() if out is X else out
+        out.sum_duplicates()
+    shared = out is X or np.may_share_memory(out.data, getattr(X, "data", np.empty(0)))
+    return out, 0 if shared else out.data.nbytes + out.indices.nbytes + out.indptr.nbytes
+
+
+def right_hand_sides(y: Any, n: int) -> tuple[np.ndarray, bool]:
+    """y as (n, q) and whether it came with one dimension."""
+    if sp.issparse(y):
+        raise TypeError("y must be dense: pass y.toarray()")
+    a = _array(y, "y")
+    a = np.asarray(a, dtype=_precision(a.dtype, "y"))
+    if a.ndim not in (1, 2):
+        raise ValueError(f"y must have 1 or 2 dimensions, got {a.ndim} (shape {a.shape})")
+    if a.shape[0] != n:
+        raise ValueError(f"X has {n} rows but y has {a.shape[0]}: they must agree")
+    if a.size == 0:
+        raise ValueError(f"y is empty (shape {a.shape})")
+    if not np.isfinite(a).all():
+        i = np.argwhere(~np.isfinite(a))[0]
+        raise ValueError(f"y has a NaN or infinity at {tuple(map(int, i))}: drop or fill such rows first")
+    wide = a.astype(np.complex128 if np.iscomplexobj(a) else np.float64)
+    top = float(np.abs(wide).max())
+    if top > 1e150 or 0.0 < top < 1e-150:
+        raise ValueError(f"y has values near {top:.0e}, whose squares leave float64: rescale y")
+    return wide.reshape(n, -1), a.ndim == 1
+
+
+def weights(w: Any, n: int) -> np.ndarray:
+    """Sample weights: n finite numbers, none negative, not all zero."""
+    a = np.asarray(_array(w, "sample_weight"))
+    if a.dtype.kind not in "fiub":
+        raise TypeError(f"sample_weight must be real numbers, got dtype {a.dtype}")
+    a = a.astype(np.float64)
+    if a.shape != (n,):
+        raise ValueError(f"sample_weight must have shape ({n},), one weight a row of X, got {a.shape}")
+    if not np.isfinite(a).all() or (a < 0).any() or not a.any():
+        raise ValueError("sample_weight must be finite, non-negative and not all zero")
+    return a
+
+
+def real_number(
+    value: Any, name: str, *, at_least: float | None = None, above: float | None = None, below: float = math.inf
+) -> float:
+    """A finite real number in the stated range, or an error that names it."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise TypeError(f"{name} must be a real number, got {value!r}")
+    number = float(value)
+    if at_least is not None and not at_least <= number < math.inf:
+        raise ValueError(f"{name} must be finite and at least {at_least:g}, got {value!r}")
+    if above is not None and not above < number < below:
+        limit = f"above {above:g}" + (f" and below {below:g}" if below < math.inf else " and finite")
+        raise ValueError(f"{name} must be {limit}, got {value!r}")
+    return number
+
+
+def _array(a: Any, name: str) -> np.ndarray:
+    if np.ma.isMaskedArray(a):
+        raise TypeError(f"{name} is a masked array: fill or drop the masked entries first")
+    if isinstance(a, (str, bytes, dict, set)) or hasattr(a, "__next__"):
+        raise TypeError(f"{name} must be an array of numbers, got {type(a).__name__}")
+    if not hasattr(a, "__array__") and not isinstance(a, (list, tuple, int, float, complex, memoryview)):
+        raise TypeError(f"{name} must be an array or a SciPy sparse array, got {type(a).__name__}")
+    try:
+        return np.asarray(a)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{name} cannot be read as an array of numbers: {error}") from error
+
+
+def _precision(dtype: np.dtype, name: str) -> np.dtype:
+    """The nearest of the four dtypes the engine knows; native byte order."""
+    if dtype.kind == "f":
+        return np.dtype(np.float32 if dtype.itemsize <= 4 else np.float64)
+    if dtype.kind == "c":
+        return np.dtype(np.complex64 if dtype.itemsize <= 8 else np.complex128)
+    if dtype.kind in "iub":
+        return np.dtype(np.float64)
+    remedy = {
+        "O": "convert it with .astype(float), after filling or dropping missing values",
+        "U": "encode text as numbers first",
+        "S": "encode text as numbers first",
+        "M": "turn dates into numbers first",
+        "m": "turn durations into numbers first",
+    }.get(dtype.kind, "convert it with .astype(float)")
+    raise TypeError(f"{name} has dtype {dtype}, which is not numeric: {remedy}")
+
+
+def explain_values(X: Any) -> str:
+    """Why arithmetic on X went wrong: where it holds NaN or infinity, or numbers whose squares leave float64."""
+    parts = [X.data] if sp.issparse(X) else (X[i : i + 4096] for i in range(0, X.shape[0], 4096))
+    top = 0.0
+    for k, part in enumerate(parts):
+        bad = ~np.isfinite(part)
+        if bad.any():
+            where = np.argwhere(bad)[0]
+            if sp.issparse(X):
+                coo = X.tocoo()
+                place = f"row {coo.row[where[0]]}, column {coo.col[where[0]]}"
+            else:
+                place = f"row {4096 * k + where[0]}, column {where[1]}"
+            return f"X has a NaN or infinity at {place}: drop or fill such rows first"
+        top = max(top, float(np.abs(part).max(initial=0.0)))
+    return f"X has values near {top:.0e}, whose squares leave float64: rescale its rows or columns"

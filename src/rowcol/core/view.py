@@ -1,0 +1,212 @@
+"""How we look at a Problem: by rows, by columns, or both woven. A side is a constructor, not a flag.
+
+| view | lines | b | s0 | x | s |
+|---|---|---|---|---|---|
+| rows: RK, ridge by rows | rows Xⁱ | y | 0 | α | β |
+| cols: RCD, ridge by columns | columns X_j | 0 | −y | β | Xβ − y |
+| both: extended Kaczmarz | columns, then rows | 0, y | −y, 0 | (·, α) | (Xβ' − y, β) |
+
+Complex columns need no loop of their own: the conjugates of x and s obey the row rule, so that is what a column
+view keeps (`conjugate`), and real data do not notice.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..engine.lines import Dense, Lines, Sparse, Woven, extent, norms, pushes
+from .problem import Problem
+
+PIECE = 64_000_000  # numbers touched by one compiled call: about 0.1 s, 0.5 s where the memory is slow
+ENTRY = 32  # what a pick costs beside its line, in numbers
+
+
+class View(NamedTuple):
+    """The psd system (B Bᴴ + Λ) x = b − B s0 that stands for a Problem."""
+
+    side: str  # "rows", "cols" or "both"
+    lines: Lines
+    lam: np.ndarray  # (m,) λ of each line
+    b: np.ndarray  # (q, m)
+    s0: np.ndarray  # (q, k)
+    skip: np.ndarray | None  # (m,) lines that count for nothing: rows of sample weight zero
+    cost: float  # numbers in a mean line
+    copied: int  # bytes of transposed or converted copies
+
+
+class State(NamedTuple):
+    """Where we are: x beside its image s, the tables the loop reads with them, and which right-hand sides these are."""
+
+    table: np.ndarray  # records (diag, lam, b, x): one cache line serves a step
+    s: np.ndarray  # (q, k)
+    ids: np.ndarray  # (q,) positions in the Problem's y
+
+
+def rows(problem: Problem) -> View:
+    """Kaczmarz: (X Xᴴ + Λ) α = y, β = Xᴴα, with Λ = alpha/w for sample weights w."""
+    lines, copied = row_lines(problem.X)
+    n, p = problem.X.shape
+    lam, skip = np.full(n, problem.alpha), None
+    if problem.weight is not None:
+        skip = problem.weight == 0
+        lam = np.divide(problem.alpha, problem.weight, out=np.zeros(n), where=~skip)
+    s0 = np.zeros((len(problem.y), p), problem.y.dtype)
+    return View("rows", lines, lam, problem.y, s0, skip, _cost(lines), copied)
+
+
+def cols(problem: Problem) -> View:
+    """Coordinate descent: (XᴴX + alpha) β = Xᴴy, carrying s = Xβ − y."""
+    lines, copied = col_lines(problem.X)
+    p = problem.X.shape[1]
+    b = np.zeros((len(problem.y), p), problem.y.dtype)
+    return View("cols", lines, np.full(p, problem.alpha), b, -problem.y.conj(), None, _cost(lines), copied)
+
+
+def both(problem: Problem) -> View:
+    """Extended Kaczmarz: columns drive s to the part of −y no β can reach; rows solve for the rest."""
+    col, row = cols(problem), rows(problem)
+    lines = Woven(col.lines, row.lines)  # type: ignore[arg-type]
+    b, s0 = np.hstack([col.b, row.b]), np.hstack([col.s0, row.s0])
+    cost = 2 * size(problem.X) / sum(problem.X.shape)
+    return View("both", lines, np.concatenate([col.lam, row.lam]), b, s0, None, cost, col.copied + row.copied)
+
+
+def row_lines(X: Any) -> tuple[Dense | Sparse, int]:
+    """The rows of X as lines, and the bytes copied for it."""
+    if sp.issparse(X):
+        return _compressed(X, X.tocsr())
+    a = X if X.flags.c_contiguous else _transposed(X.T)
+    return Dense(_readonly(a)), 0 if a is X else a.nbytes
+
+
+def col_lines(X: Any) -> tuple[Dense | Sparse, int]:
+    """The columns of X as lines, and the bytes copied for it."""
+    if sp.issparse(X):
+        return _compressed(X, X.tocsc())
+    a = X.T if X.flags.f_contiguous else _transposed(X)
+    return Dense(_readonly(a)), 0 if a.base is X else a.nbytes
+
+
+def _compressed(X: Any, Z: Any) -> tuple[Sparse, int]:
+    # Index widths are settled here, so that there are few versions to compile: 32 bits where they suffice.
+    width = np.int32 if max(X.shape) < 2**31 else np.int64
+    indptr, indices = Z.indptr.astype(np.int64, copy=False), Z.indices.astype(width, copy=False)
+    made = [a for a, b in ((indptr, X.indptr), (indices, X.indices), (Z.data, X.data)) if not np.may_share_memory(a, b)]
+    return Sparse(_readonly(indptr), _readonly(indices), _readonly(Z.data)), sum(a.nbytes for a in made)
+
+
+def _transposed(X: np.ndarray) -> np.ndarray:
+    """Xᵀ in C order, copied by square blocks that fit the cache."""
+    out = np.empty(X.shape[::-1], X.dtype)
+    for i in range(0, X.shape[0], 256):
+        for j in range(0, X.shape[1], 256):
+            out[j : j + 256, i : i + 256] = X[i : i + 256, j : j + 256].T
+    return out
+
+
+def _readonly(a: np.ndarray) -> np.ndarray:
+    """The same memory as a plain array that cannot be written: one compiled type, and nobody's data are changed."""
+    a = np.asarray(a).view()
+    a.flags.writeable = False
+    return a
+
+
+def size(X: Any) -> int:
+    """Numbers stored in X."""
+    return max(int(X.nnz), 1) if sp.issparse(X) else int(X.size)
+
+
+def _cost(lines: Lines) -> float:
+    return max(lines.a.shape[1] if isinstance(lines, Dense) else lines.data.size / extent(lines), 1.0)  # type: ignore
+
+
+# --- states --------------------------------------------------------------------------------------------------
+
+
+def state(view: View, x: np.ndarray | None = None, s: np.ndarray | None = None) -> State:
+    """The state x = 0, s = s0, or a given one (which is copied)."""
+    q, m = view.b.shape
+    table = _table(m, q, view.b.dtype)
+    table["diag"][:m] = -1.0  # not known yet
+    table["lam"][:m] = view.lam
+    table["b"][:m] = view.b.T
+    if view.skip is not None:
+        table["diag"][:m][view.skip] = 0.0
+    if x is not None:
+        table["x"][:m] = x.T
+    return State(table, np.array(view.s0 if s is None else s, order="C", copy=True), np.arange(q))
+
+
+def narrow(now: State, keep: np.ndarray) -> State:
+    """The state of some right-hand sides only: the others are done."""
+    table = _table(len(now.table), int(keep.sum()), now.s.dtype)
+    for field in ("diag", "lam"):
+        table[field][: len(now.table)] = now.table[field]
+    for field in ("b", "x"):
+        table[field][: len(now.table)] = now.table[field][:, keep]
+    return State(table[: len(now.table)], now.s[keep], now.ids[keep])
+
+
+def _table(m: int, q: int, dtype: np.dtype) -> np.ndarray:
+    # Aligned, because a record across two cache lines costs a third of the speed of a short step; and of at least
+    # two records, because NumPy calls a single one contiguous, which would be another type to compile.
+    kind = np.dtype([("diag", "f8"), ("lam", "f8"), ("b", dtype, (q,)), ("x", dtype, (q,))])
+    raw = np.zeros(max(m, 2) * kind.itemsize + 64, np.uint8)
+    start = -raw.ctypes.data % 64
+    return raw[start : start + max(m, 2) * kind.itemsize].view(kind)
+
+
+def unknowns(view: View, now: State) -> np.ndarray:
+    """x as (q, m)."""
+    return np.ascontiguousarray(now.table["x"][: view.b.shape[1]].T)
+
+
+def beta(view: View, now: State) -> np.ndarray:
+    """The solution β as (q, p)."""
+    if view.side == "cols":
+        return unknowns(view, now).conj()
+    return now.s[:, -_width(view) :].copy()
+
+
+def dual(view: View, now: State) -> np.ndarray | None:
+    """α as (q, n) where the view keeps it."""
+    if view.side == "cols":
+        return None
+    return unknowns(view, now)[:, -_count(view) :]
+
+
+def _width(view: View) -> int:
+    return view.s0.shape[1] - (extent(view.lines.rows) if isinstance(view.lines, Woven) else 0)
+
+
+def _count(view: View) -> int:
+    return extent(view.lines.rows) if isinstance(view.lines, Woven) else view.b.shape[1]
+
+
+def known_diag(view: View, now: State) -> np.ndarray:
+    """‖a_i‖² of every line; fills in those not met yet."""
+    m = view.b.shape[1]
+    diag = now.table["diag"]
+    if (diag[:m] < 0).any():
+        full = np.empty(m)
+        for start, stop in pieces(m, view.cost):
+            norms(view.lines, start, stop, full)
+        diag[:m] = np.where(diag[:m] < 0, full, diag[:m])
+    return diag[:m]
+
+
+def pieces(count: int, cost: float) -> list[tuple[int, int]]:
+    """0, ..., count-1 cut so that no compiled call is long: Ctrl-C and time limits are obeyed between pieces."""
+    step = max(int(PIECE / (cost + ENTRY)), 1)
+    return [(i, min(i + step, count)) for i in range(0, count, step)]
+
+
+def image(view: View, x: np.ndarray) -> np.ndarray:
+    """Bᴴx, summed anew in float64."""
+    out = np.zeros((len(x), view.s0.shape[1]), x.dtype)
+    for start, stop in pieces(view.b.shape[1], view.cost * len(x)):
+        pushes(view.lines, start, stop, x, out)
+    return out

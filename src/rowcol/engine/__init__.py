@@ -1,0 +1,1 @@
+"""All compiled code. Each file here stands alone: Numba stamps its cache with one file only."""

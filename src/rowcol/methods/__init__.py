@@ -1,0 +1,1 @@
+"""Doing: the methods, the one loop that runs them, and what it returns."""

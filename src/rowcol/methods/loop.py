@@ -1,0 +1,200 @@
+"""The one loop: spend picks, watch, look, stop."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..core.certify import Certificate, certify
+from ..core.problem import Problem, explain_values
+from ..core.sampler import Sampler, Weave, take
+from ..core.view import State, View, beta, dual, known_diag, narrow, pieces
+from ..engine.lines import descend
+from .progress import Bar, Progress
+from .result import History, Status
+from .stop import Stop, Watch, due, note, verdict
+
+
+@dataclass
+class Outcome:
+    """What a run found, right-hand side by right-hand side, and what it took."""
+
+    beta: np.ndarray  # (q, p)
+    residual: np.ndarray  # (q, n)
+    alpha: np.ndarray | None  # (q, n)
+    certificates: dict[int, Certificate] = field(default_factory=dict)
+    statuses: dict[int, Status] = field(default_factory=dict)
+    passes: float = 0.0
+    steps: int = 0
+    history: History = field(default_factory=History)
+
+
+def run(
+    problem: Problem,
+    view: View,
+    source: Sampler | Weave,
+    now: State,
+    stop: Stop,
+    *,
+    warm: bool,
+    callback: Callable[[Progress], object] | None,
+    bar: Bar | None,
+    jobs: int,
+) -> Outcome:
+    """Descend from `now` until every right-hand side has its verdict. `warm`: look before the first step."""
+    began = time.perf_counter()
+    q, (n, p), m = len(problem.y), problem.X.shape, view.b.shape[1]
+    zeros = np.zeros((q, n), view.b.dtype)
+    out = Outcome(np.zeros((q, p), view.b.dtype), zeros, None if view.side == "cols" else zeros.copy())
+    watches = [Watch() for _ in range(q)]
+    column2 = np.full(p, -1.0)
+    # Short rounds first: a tall consistent system is solved long before every row was seen.
+    length = min(m, max(2 * min(n, p), 512))
+    patience = passes_of(view, source, 32 * min(n, p) + 4 * length)
+    ended: Status | None = None
+
+    with ExitStack() as stack:
+        pool = None
+        if min(jobs, q) > 1:
+            known_diag(view, now)  # filled in beforehand, so that threads only read it
+            pool = stack.enter_context(ThreadPoolExecutor(min(jobs, q)))
+        if bar is not None:
+            stack.callback(bar.close)
+        if warm:
+            now = _look(problem, view, now, np.ones(q, bool), watches, stop, column2, out, None)
+        while now.ids.size and ended is None:
+            tally, spent = np.zeros((now.ids.size, 2)), 0
+            for start, end in pieces(length, view.cost * now.ids.size):
+                tally += _descend(view, now, take(source, end - start), pool, jobs)
+                spent += end - start
+                if time.perf_counter() - began > stop.max_seconds:
+                    ended = Status.SECONDS
+                    break
+            if not np.isfinite(tally).all():
+                raise ValueError(explain_values(problem.X))
+            out.steps += spent
+            out.passes = passes_of(view, source, out.steps)
+            _record(out, time.perf_counter() - began, tally[:, 0] / spent, now.ids, q)
+            for k, i in enumerate(now.ids):
+                if view.side == "cols" and problem.alpha > 0 and not warm and not watches[i].seen:
+                    watches[i].value = _first_value(problem, tally[k, 1] * m / spent, i)
+                note(watches[i], spent, tally[k, 0])
+            which = np.array([due(watches[i], stop, out.passes, patience) for i in now.ids], bool)
+            if which.any():
+                now = _look(problem, view, now, which, watches, stop, column2, out, None)
+            if ended is None and out.passes >= stop.max_passes:
+                ended = Status.PASSES
+            latest = out.history.certificate[-1][2] if out.history.certificate else None
+            if bar is not None:
+                bar.show(out.passes, time.perf_counter() - began, latest)
+            if callback is not None:
+                out.beta[now.ids] = beta(view, now)
+                x = np.array(out.beta[0] if problem.single else out.beta.T, dtype=problem.dtype)
+                if callback(Progress(out.passes, out.steps, time.perf_counter() - began, x, latest)) is True:
+                    ended = ended or Status.CALLBACK
+            length = min(m, 2 * length)
+        if now.ids.size:
+            _look(problem, view, now, np.ones(now.ids.size, bool), watches, stop, column2, out, ended)
+    return out
+
+
+def _look(
+    problem: Problem,
+    view: View,
+    now: State,
+    which: np.ndarray,
+    watches: list[Watch],
+    stop: Stop,
+    column2: np.ndarray,
+    out: Outcome,
+    otherwise: Status | None,
+) -> State:
+    """Certify some right-hand sides, write down what was found, and return the state of those that go on."""
+    began = time.perf_counter()
+    some = now if which.all() else narrow(now, which)
+    answers, duals = beta(view, some), dual(view, some)
+    evidence = certify(problem, view, answers, duals, some.ids, column2)
+    plain_rows = view.side == "rows" and problem.alpha == 0
+    done = np.zeros(now.ids.size, bool)
+    for k, (place, i) in enumerate(zip(np.flatnonzero(which), some.ids, strict=True)):
+        found = evidence.certificates[k]
+        out.history.certificate.append((out.passes, int(i), found))
+        out.certificates[int(i)] = found
+        out.beta[i], out.residual[i] = answers[k], evidence.residual[k]
+        if out.alpha is not None and duals is not None:
+            out.alpha[i] = duals[k]
+        status = verdict(watches[i], stop, out.passes, found, answers[k], plain_rows) or otherwise
+        if status is not Status.CONVERGED and plain_rows and _zero_row(now, problem, i, stop.tol):
+            status = Status.INCONSISTENT
+        if status is not None:
+            out.statuses[int(i)] = status
+            done[place] = True
+        # Drift never certifies itself: the carried image is replaced by the one just summed anew.
+        if view.side == "cols":
+            now.s[place] = -evidence.residual[k].conj()
+        elif view.side == "rows" and evidence.image is not None:
+            now.s[place] = evidence.image[k]
+    out.history.check_seconds += time.perf_counter() - began
+    return narrow(now, ~done) if done.any() else now
+
+
+def _descend(view: View, now: State, picks: np.ndarray, pool: ThreadPoolExecutor | None, jobs: int) -> np.ndarray:
+    """Spend the picks on every right-hand side; threads share the right-hand sides, which changes no bit."""
+    t, q = now.table, now.ids.size
+
+    def part(a: int, b: int) -> np.ndarray:
+        return descend(view.lines, t["diag"], t["lam"], t["b"][:, a:b], t["x"][:, a:b], now.s[a:b], picks)
+
+    if pool is None or q == 1:
+        return part(0, q)
+    cuts = np.linspace(0, q, min(jobs, q) + 1).astype(int)
+    return np.concatenate(list(pool.map(part, cuts[:-1], cuts[1:])))
+
+
+def passes_of(view: View, source: Sampler | Weave, steps: float) -> float:
+    """How often `steps` steps touch all of X."""
+    if not isinstance(source, Weave):
+        return steps / view.b.shape[1]
+    p, n = source.cols.m, source.rows.m
+    return 2 * steps / (n + p) if source.sweep else steps / 2 * (1 / p + 1 / n)
+
+
+def _first_value(problem: Problem, slope2: float, i: int) -> float:
+    """The gap certificate of β = 0 on columns, from the slopes met in the first round."""
+    return float(np.sqrt(slope2 / problem.alpha) / max(np.linalg.norm(problem.y[i]), 1e-300))
+
+
+def _zero_row(now: State, problem: Problem, i: int, tol: float) -> bool:
+    """Does a row of zeros (met by now) ask for something else than zero?"""
+    zero = now.table["diag"][: problem.X.shape[0]] == 0
+    if problem.weight is not None:
+        zero = zero & (problem.weight > 0)
+    y = np.abs(problem.y[i])
+    return bool((y[zero] > tol * np.linalg.norm(y)).any())
+
+
+def _record(out: Outcome, seconds: float, energy: np.ndarray, ids: np.ndarray, q: int) -> None:
+    full = np.full(q, np.nan)
+    full[ids] = energy
+    out.history.passes.append(out.passes)
+    out.history.seconds.append(seconds)
+    out.history.energy.append(full)
+
+
+def joined(first: Outcome, second: Outcome) -> Outcome:
+    """The second run, with the work and the history of the first before it."""
+    a, b = first.history, second.history
+    history = History(
+        a.passes + [first.passes + v for v in b.passes],
+        a.seconds + [a.seconds[-1] + v for v in b.seconds],
+        a.energy + b.energy,
+        a.certificate + [(first.passes + v, i, c) for v, i, c in b.certificate],
+        a.check_seconds + b.check_seconds,
+    )
+    second.passes, second.steps, second.history = first.passes + second.passes, first.steps + second.steps, history
+    return second

@@ -1,0 +1,54 @@
+"""What a person or a callback sees while a solve runs."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..core.certify import Certificate
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a callback sees after every round (a pass, or less on very tall systems). Return True to stop.
+
+    Attributes
+    ----------
+    passes, steps, seconds
+        Work done so far.
+    x : ndarray
+        The solution so far, shaped as in the Result; a copy.
+    certificate : Certificate or None
+        The latest exact one.
+    """
+
+    passes: float
+    steps: int
+    seconds: float
+    x: np.ndarray
+    certificate: Certificate | None
+
+
+class Bar:
+    """One line on stderr, from the second second on."""
+
+    def __init__(self, tol: float) -> None:
+        self.tol, self.last = tol, 0.0
+
+    def show(self, passes: float, seconds: float, certificate: Certificate | None) -> None:
+        """Say how far it got, at most five times a second."""
+        if seconds < 1.0 or seconds - self.last < 0.2:
+            return
+        self.last = seconds
+        value = "not measured yet" if certificate is None else f"{certificate.value:.1e}"
+        text = f"rowcol  {passes:8.2f} passes  certificate {value} -> {self.tol:.0e}  {seconds:6.1f} s"
+        sys.stderr.write(f"\r{text:<78}")
+        sys.stderr.flush()
+
+    def close(self) -> None:
+        """Leave the terminal's line clean."""
+        if self.last:
+            sys.stderr.write("\r" + " " * 78 + "\r")
+            sys.stderr.flush()

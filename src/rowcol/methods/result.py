@@ -1,0 +1,174 @@
+"""What happened: `Result`, its `History` and its `Status`, whose values are advice."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..core.certify import Certificate
+
+
+class ConvergenceWarning(UserWarning):
+    """The tolerance was not reached; the message says why and what to do."""
+
+
+class StartWarning(UserWarning):
+    """The start x0 changes which solution can be reached."""
+
+
+class Status(enum.Enum):
+    """How a solve ended. The value is the advice."""
+
+    CONVERGED = "the certificate meets the tolerance"
+    PASSES = "max_passes came before the tolerance: raise max_passes, loosen tol, or try another method"
+    SECONDS = "max_seconds came before the tolerance: allow more time, loosen tol, or try another method"
+    CALLBACK = "the callback asked to stop"
+    PLATEAU = (
+        "the residual no longer falls: rows cannot solve an inconsistent system (nor, in reasonable time, a very "
+        "ill-conditioned one): use method='rcd' (least squares) or method='rek' (minimum-norm least squares)"
+    )
+    INCONSISTENT = (
+        "a row of zeros has a nonzero right-hand side, so no solution exists: use method='rcd' or 'rek' for the "
+        "least-squares solution, or drop the row"
+    )
+    ROUNDING = "the answer is as good as float64 can make it, which is short of the tolerance: loosen tol or rescale X"
+
+
+# Of several right-hand sides the worst status is the one to report.
+WORST_FIRST = (
+    Status.INCONSISTENT,
+    Status.PLATEAU,
+    Status.ROUNDING,
+    Status.SECONDS,
+    Status.PASSES,
+    Status.CALLBACK,
+    Status.CONVERGED,
+)
+
+
+@dataclass
+class History:
+    """One entry a round of steps (a pass over the lines, or less); exact certificates where one was taken.
+
+    Attributes
+    ----------
+    passes, seconds : list of float
+    energy : list of ndarray
+        Mean of |step|²(‖a_i‖² + λ_i) over the round, for each right-hand side: what the objective fell by a step,
+        twice. It costs nothing, and falls in step with the squared error.
+    certificate : list of tuple
+        (passes, right-hand side, Certificate) for every exact look.
+    check_seconds : float
+        Time spent on exact looks.
+    """
+
+    passes: list[float] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    energy: list[np.ndarray] = field(default_factory=list)
+    certificate: list[tuple[float, int, Certificate]] = field(default_factory=list)
+    check_seconds: float = 0.0
+
+
+@dataclass
+class Result:
+    """The answer, how good it is, and how it came about.
+
+    Attributes
+    ----------
+    x : ndarray, (p,) or (p, q)
+        The solution β.
+    dual : ndarray, (n,) or (n, q), or None
+        α with β = Xᴴα (+ the start), where the method keeps it; for ridge by columns W(y − Xβ)/alpha.
+    status : Status
+        Its value is advice. With several right-hand sides, that of the worst.
+    certificates : list of Certificate
+        One a right-hand side.
+    solution : str
+        Which solution this is: "ridge", "least squares", "minimum norm", ...
+    passes, steps : float, int
+        Work done: a pass touches every row (or column) once on average.
+    copied : int
+        Bytes of converted or transposed copies of X that the method needed.
+    """
+
+    x: np.ndarray
+    dual: np.ndarray | None
+    status: Status
+    message: str
+    solution: str
+    method: str
+    sampler: str
+    passes: float
+    steps: int
+    seconds: float
+    copied: int
+    tol: float
+    statuses: list[Status]
+    certificates: list[Certificate]
+    history: History
+
+    @property
+    def success(self) -> bool:
+        """True if every right-hand side met the tolerance."""
+        return self.status is Status.CONVERGED
+
+    @property
+    def certificate(self) -> Certificate:
+        """The certificate; with several right-hand sides, the worst one."""
+        return max(self.certificates, key=lambda c: c.value)
+
+    @property
+    def residual_norm(self) -> Any:
+        """‖y − Xβ‖ (weighted by sample_weight), a number or one a right-hand side."""
+        return self._each([c.residual_norm for c in self.certificates])
+
+    @property
+    def gradient_norm(self) -> Any:
+        """‖Xᴴ(y − Xβ) − alpha β‖, a number or one a right-hand side."""
+        return self._each([c.gradient_norm for c in self.certificates])
+
+    @property
+    def error_bound(self) -> Any:
+        """A bound on ‖x − exact x‖, a number or one a right-hand side; None where there is none (alpha = 0)."""
+        bounds = [c.error_bound for c in self.certificates]
+        return None if bounds[0] is None else self._each(bounds)
+
+    @property
+    def copied_mb(self) -> float:
+        """Megabytes of converted or transposed copies of X."""
+        return self.copied / 1e6
+
+    def _each(self, values: list) -> Any:
+        return values[0] if self.x.ndim == 1 else np.array(values)
+
+    def __repr__(self) -> str:
+        c = self.certificate
+        meaning = {
+            "residual": "‖y − Xβ‖ / ‖y‖",
+            "gradient": "max |X_j·r| / (‖X_j‖ ‖r‖)",
+            "gap": "√(2·duality gap) / ‖y‖",
+        }[c.kind]
+        shape = f"{self.x.shape[0]} unknowns" + (f" x {self.x.shape[1]} right-hand sides" if self.x.ndim == 2 else "")
+        rows = [
+            ("status", f"{self.status.name}: {self.message}"),
+            ("solution", f"{self.solution}, {shape}, {self.x.dtype}"),
+            ("method", f"{self.method}, sampler {self.sampler}"),
+            ("certificate", f"{meaning} = {c.value:.2e} (tol {self.tol:.0e}, rounding {c.rounding:.0e})"),
+            ("residual norm", f"{c.residual_norm:.6g}"),
+            ("gradient norm", f"{c.gradient_norm:.3g}"),
+            ("error bound", "none without alpha > 0" if c.error_bound is None else f"‖β − β*‖ ≤ {c.error_bound:.2e}"),
+            ("work", f"{self.passes:.3g} passes, {self.steps:,} steps, {self.seconds:.3g} s"),
+            ("copies of X", f"{self.copied_mb:.3g} MB" if self.copied else "none"),
+        ]
+        width = max(len(name) for name, _ in rows)
+        return "rowcol.Result\n" + "\n".join(f"  {name:<{width}}  {text}" for name, text in rows)
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        lines = [line.strip().split("  ", 1) for line in repr(self).splitlines()[1:]]
+        cells = "".join(f"<tr><th>{escape(a)}</th><td>{escape(b.strip())}</td></tr>" for a, b in lines)
+        return f"<table><caption>rowcol.Result</caption>{cells}</table>"

@@ -1,0 +1,110 @@
+"""When to look, and when to stop. Free figures decide when to look; one exact pass decides.
+
+Every step tells, at no cost, what it gained: |step|²(‖a_i‖² + λ_i). Averaged over a round this *energy* falls in step
+with the square of the certificate, whatever the view: on rows it is the mean squared residual, on columns the mean
+squared slope. So after one exact look the certificate is foretold by value · √(energy now / energy then).
+
+Steps that fit an inconsistent system never die out. The gains of a convergent row method add up to ‖β0 − β*‖²
+(Pythagoras, (23)): over doubling stretches of steps their mean falls by half or more, while on a plateau it stays.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from ..core.certify import Certificate
+from .result import Status
+
+
+class Stop(NamedTuple):
+    """The limits of one solve."""
+
+    tol: float
+    max_passes: float
+    max_seconds: float
+
+
+@dataclass
+class Watch:
+    """What is known, for one right-hand side, without looking."""
+
+    value: float = 1.0  # the certificate at the last look; before any look, that of β = 0
+    energy: float = math.nan  # the energy at that time
+    looked: float = 0.0  # passes at that time
+    suspect: bool = False  # the look now due is for a suspected plateau
+    stuck: list[tuple[float, np.ndarray]] = field(default_factory=list)  # residual norm and β at such looks
+    next_doubt: float = 0.0  # passes before which a plateau is not suspected again
+    steps: list[float] = field(default_factory=lambda: [0.0])  # cumulative
+    gains: list[float] = field(default_factory=lambda: [0.0])  # cumulative energy
+
+    @property
+    def seen(self) -> bool:
+        """Has a round been noted?"""
+        return len(self.steps) > 1
+
+
+def note(watch: Watch, steps: int, gained: float) -> None:
+    """Take in one round."""
+    watch.steps.append(watch.steps[-1] + steps)
+    watch.gains.append(watch.gains[-1] + gained)
+    if math.isnan(watch.energy):
+        watch.energy = gained / steps
+
+
+def due(watch: Watch, stop: Stop, passes: float, patience: float) -> bool:
+    """Is an exact look worth its pass now? `patience`: passes before a plateau can be suspected."""
+    watch.suspect = False
+    since = passes - watch.looked
+    now = (watch.gains[-1] - watch.gains[-2]) / (watch.steps[-1] - watch.steps[-2])
+    foretold = watch.value * math.sqrt(now / watch.energy) if watch.energy > 0 else 0.0
+    # While a look costs more than all the steps so far, a few more steps to be sure are cheap.
+    aim = 0.1 if passes < 2 else 0.5
+    if foretold <= aim * stop.tol and since >= 0.1 * watch.looked:
+        return True
+    if passes >= max(patience, watch.next_doubt) and _flat(watch):
+        watch.suspect, watch.next_doubt = True, 1.5 * passes
+        return True
+    return since >= max(16.0, watch.looked)
+
+
+def _flat(watch: Watch) -> bool:
+    total = watch.steps[-1]
+    half, quarter = np.interp([total / 2, total / 4], watch.steps, watch.gains)
+    late, early = watch.gains[-1] - half, half - quarter
+    return bool(early > 0 and 0.5 * late / early > 0.75)
+
+
+def verdict(
+    watch: Watch, stop: Stop, passes: float, found: Certificate, beta: np.ndarray, rows_without_alpha: bool
+) -> Status | None:
+    """What an exact look says: done, hopeless, or (None) go on."""
+    watch.value, watch.looked = found.value, passes
+    if watch.seen:
+        watch.energy = (watch.gains[-1] - watch.gains[-2]) / (watch.steps[-1] - watch.steps[-2])
+    if found.value <= stop.tol:
+        return Status.CONVERGED
+    if watch.suspect:
+        if found.value <= 4 * found.rounding:
+            return Status.ROUNDING
+        if rows_without_alpha:
+            watch.stuck = [*watch.stuck[-2:], (found.residual_norm, beta.copy())]
+            if _wanders(watch.stuck):
+                return Status.PLATEAU
+    return None
+
+
+def _wanders(stuck: list[tuple[float, np.ndarray]]) -> bool:
+    """Has β, over three looks, gone nowhere?
+
+    A slow but consistent system is flat too, but there β moves on in the same direction from look to look. Around
+    the horizon of an inconsistent one (Section 4) it turns: the two moves between three looks point apart.
+    """
+    if len(stuck) < 3 or stuck[-1][0] < 0.7 * stuck[0][0]:
+        return False
+    first, second = stuck[1][1] - stuck[0][1], stuck[2][1] - stuck[1][1]
+    together = float(np.vdot(first, second).real)
+    return together <= 0.25 * float(np.linalg.norm(first) * np.linalg.norm(second))

@@ -1,0 +1,277 @@
+"""`solve`: Problem -> View -> loop -> Result."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from .core import sampler as samplers
+from .core import threads
+from .core.problem import Problem, problem, real_number
+from .core.view import both, cols, rows
+from .methods import coordinate, extended
+from .methods.loop import Outcome, joined, run
+from .methods.progress import Bar, Progress
+from .methods.result import WORST_FIRST, ConvergenceWarning, Result, StartWarning, Status
+from .methods.stop import Stop
+
+METHODS = ("auto", "rk", "rcd", "rek")
+DEFAULT_PASSES = 1000
+
+
+def solve(
+    X: Any,
+    y: Any,
+    *,
+    alpha: float = 0.0,
+    method: str = "auto",
+    tol: float = 1e-6,
+    max_passes: float | None = None,
+    max_seconds: float | None = None,
+    x0: Any = None,
+    sampler: Any = "auto",
+    sample_weight: Any = None,
+    n_jobs: int | None = None,
+    random_state: Any = None,
+    callback: Callable[[Progress], object] | None = None,
+    progress: bool | None = None,
+) -> Result:
+    """Solve X β = y by rows or by columns, and say how good the answer is.
+
+    Minimises ½‖y − Xβ‖² + ½ alpha ‖β‖².
+
+    Parameters
+    ----------
+    X : array, sparse array or anything with ``__array__``, (n, p)
+        Used in place where the method allows it: rows want C order or CSR, columns want Fortran order or CSC.
+        float32 and complex64 are kept; steps and sums are in double precision all the same.
+    y : array, (n,) or (n, q)
+        One right-hand side or several, which share the picks and stop one by one.
+    alpha : float
+        Ridge penalty, at least 0.
+    method : {"auto", "rk", "rcd", "rek"}
+        Randomized Kaczmarz (rows), randomized coordinate descent (columns), randomized extended Kaczmarz (both).
+        "auto" takes columns for tall X and rows for wide X, and extended Kaczmarz where rows find the system
+        inconsistent.
+    tol : float
+        One meaning on every side: √(2·duality gap) ≤ tol‖y‖ if alpha > 0; otherwise ‖y − Xβ‖ ≤ tol‖y‖ if that can be
+        had, or else |X_j·r| ≤ tol‖X_j‖‖r‖ for every column.
+    max_passes : float, optional
+        Passes over X before giving up; 1000 unless said.
+    max_seconds : float, optional
+    x0 : array or Result, optional
+        A start, never changed. It changes the way, not the goal; except that where solutions are many, a start
+        outside the row space keeps rows from the minimum-norm one, which is warned about. An earlier Result is
+        always a good start.
+    sampler : {"auto", "norms", "uniform", "shuffled", "chunks", "cyclic"} or array of weights
+        Who is next. For a named method "auto" is the paper's "norms"; for method "auto" it is "shuffled", or "chunks"
+        on many sparse rows.
+    sample_weight : array, (n,), optional
+        A weight of 2 is the same as having the row twice.
+    n_jobs : int, optional
+        Threads, which share the right-hand sides of a 2-D y. The answer does not depend on it, bit for bit.
+    random_state : None, int, SeedSequence, Generator or RandomState
+        The same seed gives the same bits, whatever callbacks and progress bars do.
+    callback : callable, optional
+        Called after every round with a `Progress`; stops if it returns True.
+    progress : bool, optional
+        A line on stderr; by default on a terminal only.
+
+    Returns
+    -------
+    Result
+
+    Warns
+    -----
+    ConvergenceWarning
+        If the tolerance was not reached. The status says why, and what to do.
+    StartWarning
+        If x0 may spoil the minimum norm.
+
+    Examples
+    --------
+    >>> import numpy as np, rowcol
+    >>> rng = np.random.default_rng(0)
+    >>> X, beta = rng.standard_normal((300, 20)), rng.standard_normal(20)
+    >>> result = rowcol.solve(X, X @ beta, method="rk", random_state=0)
+    >>> result.success, bool(np.linalg.norm(result.x - beta) < 1e-5)
+    (True, True)
+    """
+    began = time.perf_counter()
+    if not isinstance(method, str) or method not in METHODS:
+        raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
+    samplers.check(sampler)
+    tol = real_number(tol, "tol", above=0.0, below=1.0)
+    limit = DEFAULT_PASSES if max_passes is None else real_number(max_passes, "max_passes", above=0.0)
+    seconds = math.inf if max_seconds is None else real_number(max_seconds, "max_seconds", above=0.0)
+    if callback is not None and not callable(callback):
+        raise TypeError(f"callback must be callable, got {type(callback).__name__}")
+    if progress not in (None, True, False):
+        raise TypeError(f"progress must be None, True or False, got {progress!r}")
+    jobs, seed = threads.count(n_jobs), samplers.seeds(random_state)
+    asked = problem(X, y, alpha, sample_weight)
+    n, p = asked.X.shape
+    beta0, alpha0 = _start(x0, asked)
+    if method == "auto" and not isinstance(sampler, str):
+        raise ValueError("sampler weights need a named method: say method='rk' (one a row) or 'rcd' (one a column)")
+    if method == "rek" and not isinstance(sampler, str):
+        raise ValueError("method='rek' picks rows and columns: give its sampler by name")
+    if method == "rek" and asked.alpha > 0:
+        raise ValueError("method='rek' is for alpha=0: ridge regression is method='rk' (rows) or 'rcd' (columns)")
+
+    stop = Stop(tol, limit, seconds)
+    bar = Bar(tol) if progress or (progress is None and sys.stderr.isatty()) else None
+    route = ("rcd" if n >= p else "rk") if method == "auto" else method
+    story = ""
+    if method == "auto":
+        story = f"columns, because X is tall ({n} x {p})" if route == "rcd" else f"rows, because X is wide ({n} x {p})"
+
+    def go(route: str, stop: Stop) -> tuple[Outcome, str, int]:
+        return _route(route, asked, sampler, method, stop, seed, beta0, alpha0, callback, bar, jobs)
+
+    outcome, picked, copied = go(route, stop)
+    if method == "auto" and {Status.PLATEAU, Status.INCONSISTENT} & set(outcome.statuses.values()):
+        story += f"; no solution in sight after {outcome.passes:.3g} passes, so rows and columns woven"
+        spent = time.perf_counter() - began
+        left = stop._replace(max_passes=max(limit - outcome.passes, 1.0), max_seconds=max(seconds - spent, 0.0))
+        first, route = outcome, "rek"
+        outcome, picked, copied = go(route, left)
+        outcome = joined(first, outcome)
+
+    q = len(asked.y)
+    status = next(s for s in WORST_FIRST if s in outcome.statuses.values())
+    clean_start = beta0 is None or alpha0 is not None
+    result = Result(
+        x=_shaped(outcome.beta, asked),
+        dual=_dual(asked, route, outcome, clean_start),
+        status=status,
+        message=status.value,
+        solution=_which(asked, route, status, outcome, clean_start),
+        method=f"{route} (auto: {story})" if method == "auto" else route,
+        sampler=picked,
+        passes=outcome.passes,
+        steps=outcome.steps,
+        seconds=time.perf_counter() - began,
+        copied=copied,
+        tol=tol,
+        statuses=[outcome.statuses[i] for i in range(q)],
+        certificates=[outcome.certificates[i] for i in range(q)],
+        history=outcome.history,
+    )
+    if status not in (Status.CONVERGED, Status.CALLBACK):
+        reached = f"certificate {result.certificate.value:.1e} after {result.passes:.3g} passes, tol {tol:.0e}"
+        warnings.warn(f"{reached}: {status.value}", ConvergenceWarning, stacklevel=2)
+    return result
+
+
+def _route(
+    route: str,
+    asked: Problem,
+    sampler: Any,
+    method: str,
+    stop: Stop,
+    seed: np.random.SeedSequence,
+    beta0: np.ndarray | None,
+    alpha0: np.ndarray | None,
+    callback: Callable[[Progress], object] | None,
+    bar: Bar | None,
+    jobs: int,
+) -> tuple[Outcome, str, int]:
+    """Run one method; the outcome, the sampler's name and the bytes copied."""
+    given = asked
+    if asked.weight is not None and route != "rk":
+        given, alpha0 = _scaled(asked), None
+    view = {"rk": rows, "rcd": cols, "rek": both}[route](given)
+    if isinstance(sampler, str) and sampler == "auto":
+        many_sparse_rows = route == "rk" and sp.issparse(asked.X) and asked.alpha == 0 and asked.X.shape[0] >= 10_000
+        kind = "norms" if method != "auto" else "chunks" if many_sparse_rows else "shuffled"
+    else:
+        kind = sampler
+    source: Any
+    if route == "rek":
+        now = extended.start(given, view, beta0, alpha0)
+        source = extended.picks(given, view, now, kind, seed)
+    else:
+        if route == "rk":
+            now = coordinate.start_rows(given, view, beta0, alpha0)
+        else:
+            now = coordinate.start_cols(given, view, beta0)
+        source = coordinate.picks(view, now, kind, seed, given.weight)
+    outcome = run(given, view, source, now, stop, warm=beta0 is not None, callback=callback, bar=bar, jobs=jobs)
+    return outcome, kind if isinstance(kind, str) else "weights", given.copied + view.copied
+
+
+def _scaled(asked: Problem) -> Problem:
+    """The same problem with √w moved into X and y: columns need it, rows take weights as they are."""
+    assert asked.weight is not None
+    root = np.sqrt(asked.weight).astype(asked.X.real.dtype)
+    if sp.issparse(asked.X):
+        X = (sp.diags_array(root) @ asked.X).asformat(asked.X.format)
+        size = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
+    else:
+        X = np.multiply(asked.X, root[:, None], order="K")
+        size = X.nbytes
+    return asked._replace(X=X, y=asked.y * np.sqrt(asked.weight), weight=None, copied=asked.copied + size)
+
+
+def _start(x0: Any, asked: Problem) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """x0 as (q, p) β and, from an earlier Result that fits, (q, n) α."""
+    if x0 is None:
+        return None, None
+    (q, n), p = asked.y.shape, asked.X.shape[1]
+    source, dual = (x0.x, x0.dual) if isinstance(x0, Result) else (x0, None)
+    beta = np.array(source)
+    if beta.dtype.kind not in "fiubc":
+        raise TypeError(f"x0 must be numbers or an earlier Result, got dtype {beta.dtype}")
+    if np.iscomplexobj(beta) and not np.iscomplexobj(asked.y):
+        raise TypeError("x0 is complex but X and y are real")
+    shape = (p,) if asked.single else (p, q)
+    if beta.shape != shape:
+        raise ValueError(f"x0 must have shape {shape}, got {beta.shape}")
+    if not np.isfinite(beta).all():
+        raise ValueError("x0 has a NaN or infinity")
+    rows_of = np.ascontiguousarray(beta.reshape(p, -1).T, dtype=asked.y.dtype)
+    if dual is not None and np.shape(dual) == ((n,) if asked.single else (n, q)):
+        return rows_of, np.ascontiguousarray(np.reshape(dual, (n, -1)).T, dtype=asked.y.dtype)
+    if not rows_of.any():
+        return None, None
+    if p > n and asked.alpha == 0:
+        warnings.warn(
+            "x0 may reach outside the row space of X, and then rows cannot find the minimum-norm solution: start from "
+            "zero, or pass an earlier Result of method 'rk' or 'rek' instead of its x",
+            StartWarning,
+            stacklevel=3,
+        )
+    return rows_of, None
+
+
+def _dual(asked: Problem, route: str, outcome: Outcome, clean_start: bool) -> np.ndarray | None:
+    root = np.ones(asked.X.shape[0]) if asked.weight is None else np.sqrt(asked.weight)
+    if route == "rcd":
+        return _shaped(root * outcome.residual / asked.alpha, asked) if asked.alpha > 0 else None
+    if outcome.alpha is None or (asked.alpha == 0 and not clean_start):
+        return None  # x is not Xᴴα
+    return _shaped(outcome.alpha if route == "rk" else root * outcome.alpha, asked)
+
+
+def _shaped(a: np.ndarray, asked: Problem) -> np.ndarray:
+    return np.ascontiguousarray(a[0] if asked.single else a.T, dtype=asked.dtype)
+
+
+def _which(asked: Problem, route: str, status: Status, outcome: Outcome, clean_start: bool) -> str:
+    """Which solution this is: no more is claimed than the method and its start warrant."""
+    if status is not Status.CONVERGED:
+        return "not converged"
+    if asked.alpha > 0:
+        return "ridge"
+    exact = all(c.kind == "residual" for c in outcome.certificates.values())
+    if route == "rcd" or not clean_start:
+        return ("a solution" if exact else "least squares") + " (the only one if X has full column rank)"
+    return "minimum norm" if exact else "minimum-norm least squares"
