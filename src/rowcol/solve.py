@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 from .core import sampler as samplers
 from .core import threads
-from .core.problem import Problem, problem, real_number
+from .core.problem import Problem, answer, problem, real_number
 from .core.view import both, cols, rows
 from .methods import coordinate, extended
 from .methods.loop import Outcome, joined, run
@@ -137,7 +137,7 @@ def solve(
         return _route(route, asked, sampler, method, stop, seed, beta0, alpha0, callback, bar, jobs)
 
     outcome, picked, copied = go(route, stop)
-    if method == "auto" and {Status.PLATEAU, Status.INCONSISTENT} & set(outcome.statuses.values()):
+    if method == "auto" and Status.PLATEAU in outcome.statuses.values():
         story += f"; no solution in sight after {outcome.passes:.3g} passes, so rows and columns woven"
         spent = time.perf_counter() - began
         left = stop._replace(max_passes=max(limit - outcome.passes, 1.0), max_seconds=max(seconds - spent, 0.0))
@@ -146,13 +146,25 @@ def solve(
         outcome = joined(first, outcome)
 
     q = len(asked.y)
+    zero_row = _zero_row_that_asks(asked, outcome, tol)
+    if zero_row is not None and route == "rk" and asked.alpha == 0:
+        outcome.statuses = {
+            i: s if s in (Status.CONVERGED, Status.CALLBACK) else Status.INCONSISTENT
+            for i, s in outcome.statuses.items()
+        }
     status = next(s for s in WORST_FIRST if s in outcome.statuses.values())
+    message = status.value
+    if zero_row is not None and status is Status.CONVERGED and asked.alpha == 0:
+        message += f"; the system is inconsistent: row {zero_row} of X is zero but y is not"
     clean_start = beta0 is None or alpha0 is not None
+    x = answer(asked, outcome.beta)
+    if not np.isfinite(x).all():
+        raise ValueError(f"the solution leaves {x.dtype}: rescale X or y")
     result = Result(
-        x=_shaped(outcome.beta, asked),
+        x=x,
         dual=_dual(asked, route, outcome, clean_start),
         status=status,
-        message=status.value,
+        message=message,
         solution=_which(asked, route, status, outcome, clean_start),
         method=f"{route} (auto: {story})" if method == "auto" else route,
         sampler=picked,
@@ -237,9 +249,10 @@ def _start(x0: Any, asked: Problem) -> tuple[np.ndarray | None, np.ndarray | Non
         raise ValueError(f"x0 must have shape {shape}, got {beta.shape}")
     if not np.isfinite(beta).all():
         raise ValueError("x0 has a NaN or infinity")
-    rows_of = np.ascontiguousarray(beta.reshape(p, -1).T, dtype=asked.y.dtype)
+    scale = asked.scale[:, None]
+    rows_of = np.ascontiguousarray(beta.reshape(p, -1).T / scale, dtype=asked.y.dtype)
     if dual is not None and np.shape(dual) == ((n,) if asked.single else (n, q)):
-        return rows_of, np.ascontiguousarray(np.reshape(dual, (n, -1)).T, dtype=asked.y.dtype)
+        return rows_of, np.ascontiguousarray(np.reshape(dual, (n, -1)).T / scale, dtype=asked.y.dtype)
     if not rows_of.any():
         return None, None
     if p > n and asked.alpha == 0:
@@ -255,14 +268,20 @@ def _start(x0: Any, asked: Problem) -> tuple[np.ndarray | None, np.ndarray | Non
 def _dual(asked: Problem, route: str, outcome: Outcome, clean_start: bool) -> np.ndarray | None:
     root = np.ones(asked.X.shape[0]) if asked.weight is None else np.sqrt(asked.weight)
     if route == "rcd":
-        return _shaped(root * outcome.residual / asked.alpha, asked) if asked.alpha > 0 else None
+        return answer(asked, root * outcome.residual / asked.alpha) if asked.alpha > 0 else None
     if outcome.alpha is None or (asked.alpha == 0 and not clean_start):
         return None  # x is not Xᴴα
-    return _shaped(outcome.alpha if route == "rk" else root * outcome.alpha, asked)
+    return answer(asked, outcome.alpha if route == "rk" else root * outcome.alpha)
 
 
-def _shaped(a: np.ndarray, asked: Problem) -> np.ndarray:
-    return np.ascontiguousarray(a[0] if asked.single else a.T, dtype=asked.dtype)
+def _zero_row_that_asks(asked: Problem, outcome: Outcome, tol: float) -> int | None:
+    """A row of zeros whose right-hand side is not small; such rows are left exactly as y has them."""
+    for y, r in zip(asked.y, outcome.residual, strict=True):
+        large = (r == y if asked.weight is None else (asked.weight > 0)) & (np.abs(y) > tol * np.linalg.norm(y))
+        for i in np.flatnonzero(large)[:1000]:
+            if not (asked.X[[i]].count_nonzero() if sp.issparse(asked.X) else asked.X[i].any()):
+                return int(i)
+    return None
 
 
 def _which(asked: Problem, route: str, status: Status, outcome: Outcome, clean_start: bool) -> str:

@@ -233,7 +233,7 @@ def _ray(pixels: int, theta: float, offset: float) -> tuple[np.ndarray, np.ndarr
 def _unreachable(X: np.ndarray, noise: float, rng: np.random.Generator, rank: int | None = None) -> np.ndarray:
     """A vector of size noise·√n orthogonal to the range of X."""
     U = np.linalg.svd(X, full_matrices=False)[0][:, : rank or X.shape[1]]
-    z: np.ndarray = rng.standard_normal(X.shape[0])
+    z: Any = rng.standard_normal(X.shape[0])
     for _ in range(2):  # twice is enough
         z = z - U @ (U.T @ z)
     return noise * np.sqrt(X.shape[0]) * z / np.linalg.norm(z)

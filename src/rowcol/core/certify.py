@@ -105,8 +105,13 @@ def certify(
         one = _one(problem, y[q], w, beta[q], rho[q], slope[q], np.sqrt(column2), pair, units)
         if not math.isfinite(one.residual_norm + one.gradient_norm):
             raise ValueError(explain_values(problem.X))
-        certificates.append(one)
+        certificates.append(_in_users_units(one, float(problem.scale[ids[q]])))
     return Evidence(certificates, rho, back)
+
+
+def _in_users_units(c: Certificate, scale: float) -> Certificate:
+    bound = None if c.error_bound is None else c.error_bound * scale
+    return c._replace(residual_norm=c.residual_norm * scale, gradient_norm=c.gradient_norm * scale, error_bound=bound)
 
 
 def _sum_of_lines(lines: Dense | Sparse, blocks: list[tuple[int, int]], c: np.ndarray, width: int) -> np.ndarray:

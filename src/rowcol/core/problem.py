@@ -15,7 +15,8 @@ class Problem(NamedTuple):
     """min ½‖W^½(y − Xβ)‖² + ½ alpha ‖β‖²; with alpha = 0, and where there is a choice, of minimum norm."""
 
     X: Any  # (n, p): an array in the user's own order, or a canonical CSR or CSC array
-    y: np.ndarray  # (q, n) float64 or complex128, one right-hand side a row
+    y: np.ndarray  # (q, n) float64 or complex128, one right-hand side a row, of size near one
+    scale: np.ndarray  # (q,) powers of two: y times scale is what the user gave
     alpha: float
     weight: np.ndarray | None  # (n,) float64, None for all ones
     single: bool  # y came as one dimension
@@ -34,7 +35,18 @@ def problem(X: Any, y: Any, alpha: Any = 0.0, sample_weight: Any = None) -> Prob
     single_precision = X.dtype in (np.float32, np.complex64)
     dtype = np.result_type(np.float32 if single_precision else np.float64, np.complex64 if is_complex else np.float32)
     state = np.complex128 if is_complex else np.float64
-    return Problem(X, np.ascontiguousarray(y.T, dtype=state), alpha, weight, single, dtype, copied)
+    # Scaling y scales β: by powers of two it costs no bit, and no square of a slope can overflow for y's sake.
+    tallest = np.maximum(np.abs(y.real).max(axis=0), np.abs(y.imag).max(axis=0))
+    scale = np.ldexp(1.0, np.frexp(np.where(tallest > 0, tallest, 1.0))[1] - 1)
+    y = np.ascontiguousarray((y / scale).T, dtype=state)
+    return Problem(X, y, scale, alpha, weight, single, dtype, copied)
+
+
+def answer(problem: Problem, a: np.ndarray) -> np.ndarray:
+    """A (q, k) array of the solve in the user's scale, shape and precision; a copy."""
+    with np.errstate(over="ignore"):
+        a = a * problem.scale[:, None]
+        return np.ascontiguousarray(a[0] if problem.single else a.T, dtype=problem.dtype)
 
 
 def matrix(X: Any) -> tuple[Any, int]:
@@ -83,13 +95,10 @@ def right_hand_sides(y: Any, n: int) -> tuple[np.ndarray, bool]:
         raise ValueError(f"X has {n} rows but y has {a.shape[0]}: they must agree")
     if a.size == 0:
         raise ValueError(f"y is empty (shape {a.shape})")
-    if not np.isfinite(a).all():
-        i = np.argwhere(~np.isfinite(a))[0]
-        raise ValueError(f"y has a NaN or infinity at {tuple(map(int, i))}: drop or fill such rows first")
     wide = a.astype(np.complex128 if np.iscomplexobj(a) else np.float64)
-    top = float(np.abs(wide).max())
-    if top > 1e150 or 0.0 < top < 1e-150:
-        raise ValueError(f"y has values near {top:.0e}, whose squares leave float64: rescale y")
+    if not np.isfinite(wide).all():
+        i = np.argwhere(~np.isfinite(wide))[0]
+        raise ValueError(f"y has a NaN or infinity at {tuple(map(int, i))}: drop or fill such rows first")
     return wide.reshape(n, -1), a.ndim == 1
 
 

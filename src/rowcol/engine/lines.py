@@ -297,9 +297,9 @@ def _woven_push(lines, i, step, s):
 def _woven_push_pull(lines, i, step, after, s):
     p, n = extent(lines.cols), extent(lines.rows)
     if i < p and after < p:
-        return push_pull(lines.cols, i, step, after, span(s, 0, n))
+        return push_then_pull(lines.cols, i, step, after, span(s, 0, n))
     if i >= p and after >= p:
-        return push_pull(lines.rows, i - p, step, after - p, span(s, n, s.size)) - np.conj(s[after - p])
+        return push_then_pull(lines.rows, i - p, step, after - p, span(s, n, s.size)) - np.conj(s[after - p])
     push(lines, i, step, s)
     return pull(lines, after, s)
 
@@ -338,6 +338,11 @@ def push_pull(lines, i, step, after, s):
     return _body(type(lines), "push_pull")(lines, i, step, after, s)
 
 
+def push_then_pull(lines, i, step, after, s):
+    """`push_pull` as a call, for use inside one that is inlined: Numba warns of inlining within inlining."""
+    return _body(type(lines), "push_pull")(lines, i, step, after, s)
+
+
 def ahead(lines, picks, t, s):
     """Prefetch what the picks soon after t will touch."""
     _body(type(lines), "ahead")(lines, picks, t, s)
@@ -359,6 +364,7 @@ overload(extent, **_FLAGS)(lambda lines: _body(_kind(lines), "extent"))
 overload(norm2, **_FLAGS)(lambda lines, i: _body(_kind(lines), "norm2"))
 overload(pull, **_FLAGS)(lambda lines, i, s: _body(_kind(lines), "pull"))
 overload(push, **_FLAGS)(lambda lines, i, step, s: _body(_kind(lines), "push"))
+overload(push_then_pull, **_FLAGS)(lambda lines, i, step, after, s: _body(_kind(lines), "push_pull"))
 overload(push_pull, **_INLINE)(lambda lines, i, step, after, s: _body(_kind(lines), "push_pull"))
 overload(ahead, **_INLINE)(lambda lines, picks, t, s: _body(_kind(lines), "ahead"))
 overload(add_squares, **_FLAGS)(lambda lines, i, w, out: _body(_kind(lines), "add_squares"))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..core.certify import Certificate, certify
-from ..core.problem import Problem, explain_values
+from ..core.problem import Problem, answer, explain_values
 from ..core.sampler import Sampler, Weave, take
 from ..core.view import State, View, beta, dual, known_diag, narrow, pieces
 from ..engine.lines import descend
@@ -81,7 +81,7 @@ def run(
             out.passes = passes_of(view, source, out.steps)
             _record(out, time.perf_counter() - began, tally[:, 0] / spent, now.ids, q)
             for k, i in enumerate(now.ids):
-                if view.side == "cols" and problem.alpha > 0 and not warm and not watches[i].seen:
+                if view.side == "cols" and problem.alpha > 0 and not warm and not watches[i].rounds:
                     watches[i].value = _first_value(problem, tally[k, 1] * m / spent, i)
                 note(watches[i], spent, tally[k, 0])
             which = np.array([due(watches[i], stop, out.passes, patience) for i in now.ids], bool)
@@ -94,7 +94,7 @@ def run(
                 bar.show(out.passes, time.perf_counter() - began, latest)
             if callback is not None:
                 out.beta[now.ids] = beta(view, now)
-                x = np.array(out.beta[0] if problem.single else out.beta.T, dtype=problem.dtype)
+                x = answer(problem, out.beta)
                 if callback(Progress(out.passes, out.steps, time.perf_counter() - began, x, latest)) is True:
                     ended = ended or Status.CALLBACK
             length = min(m, 2 * length)
@@ -129,8 +129,6 @@ def _look(
         if out.alpha is not None and duals is not None:
             out.alpha[i] = duals[k]
         status = verdict(watches[i], stop, out.passes, found, answers[k], plain_rows) or otherwise
-        if status is not Status.CONVERGED and plain_rows and _zero_row(now, problem, i, stop.tol):
-            status = Status.INCONSISTENT
         if status is not None:
             out.statuses[int(i)] = status
             done[place] = True
@@ -167,15 +165,6 @@ def passes_of(view: View, source: Sampler | Weave, steps: float) -> float:
 def _first_value(problem: Problem, slope2: float, i: int) -> float:
     """The gap certificate of β = 0 on columns, from the slopes met in the first round."""
     return float(np.sqrt(slope2 / problem.alpha) / max(np.linalg.norm(problem.y[i]), 1e-300))
-
-
-def _zero_row(now: State, problem: Problem, i: int, tol: float) -> bool:
-    """Does a row of zeros (met by now) ask for something else than zero?"""
-    zero = now.table["diag"][: problem.X.shape[0]] == 0
-    if problem.weight is not None:
-        zero = zero & (problem.weight > 0)
-    y = np.abs(problem.y[i])
-    return bool((y[zero] > tol * np.linalg.norm(y)).any())
 
 
 def _record(out: Outcome, seconds: float, energy: np.ndarray, ids: np.ndarray, q: int) -> None:

@@ -31,8 +31,8 @@ class Status(enum.Enum):
         "ill-conditioned one): use method='rcd' (least squares) or method='rek' (minimum-norm least squares)"
     )
     INCONSISTENT = (
-        "a row of zeros has a nonzero right-hand side, so no solution exists: use method='rcd' or 'rek' for the "
-        "least-squares solution, or drop the row"
+        "the system is inconsistent, as a row of zeros has a nonzero right-hand side: use method='rcd' or 'rek' for "
+        "the least-squares solution, or drop such rows"
     )
     ROUNDING = "the answer is as good as float64 can make it, which is short of the tolerance: loosen tol or rescale X"
 

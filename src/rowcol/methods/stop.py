@@ -38,19 +38,13 @@ class Watch:
     suspect: bool = False  # the look now due is for a suspected plateau
     stuck: list[tuple[float, np.ndarray]] = field(default_factory=list)  # residual norm and β at such looks
     next_doubt: float = 0.0  # passes before which a plateau is not suspected again
-    steps: list[float] = field(default_factory=lambda: [0.0])  # cumulative
-    gains: list[float] = field(default_factory=lambda: [0.0])  # cumulative energy
-
-    @property
-    def seen(self) -> bool:
-        """Has a round been noted?"""
-        return len(self.steps) > 1
+    rounds: list[tuple[int, float]] = field(default_factory=list)  # steps and energy gained, round by round
+    flat_at: float = 0.0  # passes at which flatness was last judged
 
 
 def note(watch: Watch, steps: int, gained: float) -> None:
     """Take in one round."""
-    watch.steps.append(watch.steps[-1] + steps)
-    watch.gains.append(watch.gains[-1] + gained)
+    watch.rounds.append((steps, gained))
     if math.isnan(watch.energy):
         watch.energy = gained / steps
 
@@ -58,24 +52,29 @@ def note(watch: Watch, steps: int, gained: float) -> None:
 def due(watch: Watch, stop: Stop, passes: float, patience: float) -> bool:
     """Is an exact look worth its pass now? `patience`: passes before a plateau can be suspected."""
     watch.suspect = False
-    since = passes - watch.looked
-    now = (watch.gains[-1] - watch.gains[-2]) / (watch.steps[-1] - watch.steps[-2])
-    foretold = watch.value * math.sqrt(now / watch.energy) if watch.energy > 0 else 0.0
+    since, (steps, gained) = passes - watch.looked, watch.rounds[-1]
+    foretold = watch.value * math.sqrt(gained / steps / watch.energy) if watch.energy > 0 else 0.0
     # While a look costs more than all the steps so far, a few more steps to be sure are cheap.
     aim = 0.1 if passes < 2 else 0.5
     if foretold <= aim * stop.tol and since >= 0.1 * watch.looked:
         return True
-    if passes >= max(patience, watch.next_doubt) and _flat(watch):
-        watch.suspect, watch.next_doubt = True, 1.5 * passes
-        return True
+    if passes >= max(patience, 1.1 * watch.flat_at):
+        watch.flat_at = passes
+        watch.suspect = passes >= watch.next_doubt and _flat(watch.rounds)
+        if watch.suspect:
+            watch.next_doubt = 1.5 * passes
+            return True
     return since >= max(16.0, watch.looked)
 
 
-def _flat(watch: Watch) -> bool:
-    total = watch.steps[-1]
-    half, quarter = np.interp([total / 2, total / 4], watch.steps, watch.gains)
-    late, early = watch.gains[-1] - half, half - quarter
-    return bool(early > 0 and 0.5 * late / early > 0.75)
+def _flat(rounds: list[tuple[int, float]]) -> bool:
+    """Was the mean gain of the last half of all steps three quarters or more of that of the quarter before?"""
+    steps, gains = np.array(rounds).T
+    ends = np.cumsum(steps)
+    late, early = ends > ends[-1] / 2, (ends > ends[-1] / 4) & (ends <= ends[-1] / 2)
+    if not early.any() or gains[early].sum() == 0:
+        return False
+    return bool(gains[late].sum() / steps[late].sum() > 0.75 * gains[early].sum() / steps[early].sum())
 
 
 def verdict(
@@ -83,8 +82,8 @@ def verdict(
 ) -> Status | None:
     """What an exact look says: done, hopeless, or (None) go on."""
     watch.value, watch.looked = found.value, passes
-    if watch.seen:
-        watch.energy = (watch.gains[-1] - watch.gains[-2]) / (watch.steps[-1] - watch.steps[-2])
+    if watch.rounds:
+        watch.energy = watch.rounds[-1][1] / watch.rounds[-1][0]
     if found.value <= stop.tol:
         return Status.CONVERGED
     if watch.suspect:

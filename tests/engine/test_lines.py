@@ -1,0 +1,208 @@
+"""Compiled lines against NumPy, kind by kind, and against their own Python bodies."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from numba import njit
+
+from oracle import close, jump
+from rowcol.core.view import col_lines, row_lines
+from rowcol.engine import lines as engine
+from rowcol.engine.lines import Dense, Sparse, Woven, descend, norms, pulls, pushes, residuals, squares
+
+KINDS = ["dense", "sparse"]
+DTYPES = [np.float32, np.float64, np.complex64, np.complex128]
+
+
+def make(kind, dtype, shape, rng, density=0.4):
+    X = rng.standard_normal(shape)
+    if np.issubdtype(dtype, np.complexfloating):
+        X = X + 1j * rng.standard_normal(shape)
+    X = X.astype(dtype)
+    if kind == "sparse":
+        X[rng.random(shape) > density] = 0
+        return X, row_lines(sp.csr_array(X))[0]
+    return X, row_lines(X)[0]
+
+
+def double(dtype):
+    return np.complex128 if np.issubdtype(dtype, np.complexfloating) else np.float64
+
+
+def vectors(q, k, dtype, rng):
+    v = rng.standard_normal((q, k))
+    return (v + 1j * rng.standard_normal((q, k)) if dtype == np.complex128 else v).astype(dtype)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(1, 1), (7, 1), (5, 3), (4, 33), (3, 5000)])
+def test_passes_are_matrix_products(kind, dtype, shape, rng):
+    X, lines = make(kind, dtype, shape, rng)
+    (n, p), D = shape, double(dtype)
+    Z = X.astype(D)
+    s, c, y, w = vectors(2, p, D, rng), vectors(2, n, D, rng), vectors(2, n, D, rng), rng.random(n)
+    out = np.empty((2, n), D)
+    pulls(lines, 0, n, s, out)
+    np.testing.assert_allclose(out, s @ Z.T, rtol=1e-11, atol=1e-10)
+    out = s.copy()
+    pushes(lines, 0, n, c, out)
+    np.testing.assert_allclose(out, s + c @ Z.conj(), rtol=1e-11, atol=1e-10)
+    r, image = np.empty((2, n), D), np.zeros((2, p), D)
+    residuals(lines, 0, n, y, s, w, r, image)
+    np.testing.assert_allclose(r, y - s @ Z.T, rtol=1e-11, atol=1e-10)
+    np.testing.assert_allclose(image, (w * r) @ Z.conj(), rtol=1e-11, atol=1e-10)
+    length, across = np.empty(n), np.zeros(p)
+    norms(lines, 0, n, length)
+    squares(lines, 0, n, w, across)
+    np.testing.assert_allclose(length, (abs(Z) ** 2).sum(1), rtol=1e-12)
+    np.testing.assert_allclose(across, w @ abs(Z) ** 2, rtol=1e-12, atol=1e-300)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("side", ["rows", "cols", "both"])
+def test_dense_and_sparse_take_the_same_steps(side, dtype, rng):
+    X, _ = make("sparse", dtype, (23, 9), rng)
+    y = X @ vectors(1, 9, double(dtype), rng)[0]
+    picks = rng.integers(0, {"rows": 23, "cols": 9, "both": 32}[side], 300)
+    dense = jump(side, X, y, picks)
+    for Z in (sp.csr_array(X), sp.csc_array(X)):
+        for a, b in zip(jump(side, Z, y, picks), dense, strict=True):
+            assert (a is None) == (b is None)
+            if a is not None:
+                close(a, b, 1e-9)
+
+
+@given(st.integers(0, 10**6), st.sampled_from(["rows", "cols", "both"]), st.sampled_from(KINDS))
+def test_each_right_hand_side_takes_the_steps_it_takes_alone_bit_for_bit(seed, side, kind):
+    rng = np.random.default_rng(seed)
+    n, p, q = (int(v) for v in rng.integers(1, 40, 3))
+    X, _ = make(kind, np.float64, (n, p), rng)
+    Y = rng.standard_normal((n, q))
+    Z = sp.csr_array(X) if kind == "sparse" else X
+    alpha = 0.0 if side == "both" else float(rng.integers(0, 2))
+    picks = rng.integers(0, {"rows": n, "cols": p, "both": n + p}[side], 150)
+    block = jump(side, Z, Y, picks, alpha)
+    for k in range(q):
+        alone = jump(side, Z, Y[:, k], picks, alpha)
+        for a, b in zip(block, alone, strict=True):
+            if a is not None:
+                np.testing.assert_array_equal(a[k], b[0])
+
+
+def test_single_precision_lines_step_in_double(rng):
+    """float32 rows with float64 s: as good as float64 arithmetic on the rounded rows."""
+    X = rng.standard_normal((50, 10)).astype(np.float32)
+    y = (X.astype(float) @ rng.standard_normal(10)).astype(float)
+    picks = rng.integers(0, 50, 400)
+    close(jump("rows", X, y, picks)[0], jump("rows", X.astype(float), y, picks)[0], 1e-13)
+
+
+def test_a_norm_met_on_the_way_is_the_norm(rng):
+    X = rng.standard_normal((6, 4))
+    diag, lam = np.full(12, -1.0)[::2], np.zeros(12)[::2]
+    b, x, s = np.ones((12, 2))[::2, :1], np.zeros((12, 2))[::2, :1], np.zeros((1, 4))
+    descend(Dense(engine_view(X)), diag, lam, b, x, s, np.array([4, 1]))
+    np.testing.assert_allclose(diag[[1, 4]], (X[[1, 4]] ** 2).sum(1))
+    assert (diag[[0, 2, 3, 5]] == -1).all()
+
+
+def engine_view(a):
+    a = a.view()
+    a.flags.writeable = False
+    return a
+
+
+def test_lines_of_zeros_change_nothing(rng):
+    X = rng.standard_normal((5, 3))
+    X[2] = 0
+    beta, alpha, _ = jump("rows", X, np.ones(5), [2, 2, 2])
+    assert not beta.any()
+    assert not alpha.any()
+
+
+def test_nan_stays_nan():
+    X = np.ones((3, 2))
+    X[1, 0] = np.nan
+    assert np.isnan(jump("rows", X, np.ones(3), [0, 1, 2])[0]).any()
+
+
+# --- intrinsics and their Python twins --------------------------------------------------------------------------
+
+
+@njit
+def compiled_row(a, i):
+    return engine.row(a, i).copy()
+
+
+@njit
+def compiled_span(a, start, stop):
+    return engine.span(a, start, stop).copy()
+
+
+@njit
+def compiled_fetch(a, i, offset):
+    engine.fetch(a, i, offset)
+    return a[i]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_intrinsics_equal_their_twins(dtype, rng):
+    a = rng.standard_normal((5, 7)).astype(dtype)
+    for i in range(5):
+        np.testing.assert_array_equal(compiled_row(a, i), engine.row(a, i))
+    for start, stop in [(0, 7), (2, 2), (3, 6)]:
+        np.testing.assert_array_equal(compiled_span(a[1], start, stop), engine.span(a[1], start, stop))
+    assert engine.fetch(a[0], 3, 0) is None
+    assert compiled_fetch(a[0], 3, 0) == a[0, 3]
+    strided = a[:, 2]
+    assert compiled_fetch(strided, 4, 0) == a[4, 2]
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "woven"])
+def test_bodies_run_as_python_equal_the_compiled_ones(kind, rng):
+    X, rows = make("dense" if kind == "woven" else kind, np.float64, (6, 5), rng)
+    lines = Woven(col_lines(X)[0], rows) if kind == "woven" else rows
+    k = 11 if kind == "woven" else 5
+    m = engine.extent(lines)
+    s = rng.standard_normal(k)
+    for i in range(m):
+        for after in range(m):
+            mine, theirs = s.copy(), s.copy()
+            pulled = engine.push_pull(lines, i, 0.7, after, mine)
+            expected = compiled_push_pull(lines, i, 0.7, after, theirs)
+            assert pulled == pytest.approx(expected, rel=1e-13, abs=1e-13)
+            np.testing.assert_allclose(mine, theirs, rtol=1e-14, atol=1e-15)
+        assert engine.norm2(lines, i) == pytest.approx(compiled_norm2(lines, i), rel=1e-14)
+    picks = rng.integers(0, m, 40)
+    args = [np.full(2 * m, -1.0)[::2], np.full(2 * m, 0.5)[::2], np.ones((m, 2))[:, :1]]
+    results = []
+    for function in (descend, descend.py_func):
+        x, image = np.zeros((m, 2))[:, :1], np.zeros((1, k))
+        tally = function(lines, *[a.copy() if a.ndim == 2 else a for a in args], x, image, picks)
+        results.append((x, image, tally))
+    for a, b in zip(*results, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-13)
+
+
+@njit
+def compiled_push_pull(lines, i, step, after, s):
+    return engine.push_pull(lines, i, step, after, s)
+
+
+@njit
+def compiled_norm2(lines, i):
+    return engine.norm2(lines, i)
+
+
+def test_sparse_lines_of_either_index_width(rng):
+    X, narrow = make("sparse", np.float64, (6, 5), rng)
+    wide = Sparse(narrow.indptr, engine_view(narrow.indices.astype(np.int64)), narrow.data)
+    out = np.empty((2, 1, 6))
+    s = rng.standard_normal((1, 5))
+    for lines, o in zip((narrow, wide), out, strict=True):
+        pulls(lines, 0, 6, s, o)
+    np.testing.assert_array_equal(out[0], out[1])
+    np.testing.assert_allclose(out[0][0], X @ s[0])
