@@ -97,6 +97,7 @@ def certify(
         terms_rho, terms_slope = _longest(lines), _chain(blocks)
     if (column2 < 0).any():
         _column_norms(problem, view.side, lines, w, column2)
+    _check_column_norms(problem, column2)
     certificates = []
     for q in range(many):
         pair = None if back is None or alpha is None else (alpha[q], back[q])
@@ -151,9 +152,12 @@ def _column_norms(problem: Problem, side: str, lines: Dense | Sparse, w: np.ndar
             norms(lines, start, stop, out)
         else:
             squares(lines, start, stop, w, out)
-    if not np.isfinite(out).all():
+
+
+def _check_column_norms(problem: Problem, column2: np.ndarray) -> None:
+    if not np.isfinite(column2).all():
         raise ValueError(explain_values(problem.X))
-    faint = np.flatnonzero(out < 1e-280)
+    faint = np.flatnonzero(column2 < 1e-280)
     if faint.size and problem.weight is None:
         tallest = abs(problem.X[:, faint]).max(axis=0)
         tallest = tallest.toarray().ravel() if hasattr(tallest, "toarray") else tallest

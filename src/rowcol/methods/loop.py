@@ -17,7 +17,7 @@ from ..core.view import State, View, beta, dual, known_diag, narrow, pieces
 from ..engine.lines import descend
 from .progress import Bar, Progress
 from .result import History, Status
-from .stop import Stop, Watch, due, note, verdict
+from .stop import Stop, Watch, due, verdict
 
 
 @dataclass
@@ -80,10 +80,13 @@ def run(
             out.steps += spent
             out.passes = passes_of(view, source, out.steps)
             _record(out, time.perf_counter() - began, tally[:, 0] / spent, now.ids, q)
-            for k, i in enumerate(now.ids):
-                if view.side == "cols" and problem.alpha > 0 and not warm and not watches[i].rounds:
-                    watches[i].value = _first_value(problem, tally[k, 1] * m / spent, i)
-                note(watches[i], spent, tally[k, 0])
+            for i, value, gained in zip(
+                now.ids, estimate(problem, view, source, now, tally / spent), tally[:, 0], strict=True
+            ):
+                if view.side == "both" and not watches[i].rounds and value > 0:
+                    watches[i].factor = 1.0 / value  # only its fall means something there
+                watches[i].estimate = value
+                watches[i].rounds.append((spent, gained))
             which = np.array([due(watches[i], stop, out.passes, patience) for i in now.ids], bool)
             if which.any():
                 now = _look(problem, view, now, which, watches, stop, column2, out, None)
@@ -117,6 +120,8 @@ def _look(
     """Certify some right-hand sides, write down what was found, and return the state of those that go on."""
     began = time.perf_counter()
     some = now if which.all() else narrow(now, which)
+    if view.side == "cols" and (now.table["diag"][: column2.size] >= 0).all():
+        column2[:] = now.table["diag"][: column2.size]  # the norms are known already
     answers, duals = beta(view, some), dual(view, some)
     evidence = certify(problem, view, answers, duals, some.ids, column2)
     plain_rows = view.side == "rows" and problem.alpha == 0
@@ -162,9 +167,22 @@ def passes_of(view: View, source: Sampler | Weave, steps: float) -> float:
     return 2 * steps / (n + p) if source.sweep else steps / 2 * (1 / p + 1 / n)
 
 
-def _first_value(problem: Problem, slope2: float, i: int) -> float:
-    """The gap certificate of β = 0 on columns, from the slopes met in the first round."""
-    return float(np.sqrt(slope2 / problem.alpha) / max(np.linalg.norm(problem.y[i]), 1e-300))
+def estimate(problem: Problem, view: View, source: Sampler | Weave, now: State, mean: np.ndarray) -> np.ndarray:
+    """The certificates, from a round's mean gain and mean squared slope; on both sides, up to a factor."""
+    gain, slope2 = mean.T
+    if isinstance(source, Weave):
+        return np.sqrt(gain)
+    # Picks in proportion to d_i = ‖a_i‖² + λ_i meet |g_i|²/d_i with mean Σ|g_i|²/Σd_i; even picks, Σ|g_i|²/m.
+    m = view.b.shape[1]
+    slopes2 = gain * (now.table["diag"][:m].sum() + view.lam.sum()) if source.kind == "norms" else slope2 * m
+    y_norm = np.maximum(np.linalg.norm(problem.y[now.ids], axis=1), 1e-300)
+    if view.side == "rows":
+        return np.sqrt(slopes2) / y_norm
+    if problem.alpha > 0:
+        return np.sqrt(slopes2 / problem.alpha) / y_norm
+    # Least squares: the steepest of the columns, taken as three times the mean, against what is left of y.
+    left = np.maximum(np.linalg.norm(now.s, axis=1), 1e-300)
+    return np.minimum(left / y_norm, 3.0 * np.sqrt(gain) / left)
 
 
 def _record(out: Outcome, seconds: float, energy: np.ndarray, ids: np.ndarray, q: int) -> None:

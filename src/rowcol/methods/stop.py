@@ -1,8 +1,7 @@
 """When to look, and when to stop. Free figures decide when to look; one exact pass decides.
 
-Every step tells, at no cost, what it gained: |step|²(‖a_i‖² + λ_i). Averaged over a round this *energy* falls in step
-with the square of the certificate, whatever the view: on rows it is the mean squared residual, on columns the mean
-squared slope. So after one exact look the certificate is foretold by value · √(energy now / energy then).
+Every step tells, at no cost, its slope g_i and what it gained, |step|²(‖a_i‖² + λ_i). Their sums over a round estimate
+the certificate (`estimate`, in loop.py); each exact look corrects the estimate by a factor for the next.
 
 Steps that fit an inconsistent system never die out. The gains of a convergent row method add up to ‖β0 − β*‖²
 (Pythagoras, (23)): over doubling stretches of steps their mean falls by half or more, while on a plateau it stays.
@@ -32,8 +31,8 @@ class Stop(NamedTuple):
 class Watch:
     """What is known, for one right-hand side, without looking."""
 
-    value: float = 1.0  # the certificate at the last look; before any look, that of β = 0
-    energy: float = math.nan  # the energy at that time
+    estimate: float = math.inf  # of the certificate, from the last round
+    factor: float = 1.0  # what the last look found, over what was estimated then
     looked: float = 0.0  # passes at that time
     suspect: bool = False  # the look now due is for a suspected plateau
     stuck: list[tuple[float, np.ndarray]] = field(default_factory=list)  # residual norm and β at such looks
@@ -42,21 +41,13 @@ class Watch:
     flat_at: float = 0.0  # passes at which flatness was last judged
 
 
-def note(watch: Watch, steps: int, gained: float) -> None:
-    """Take in one round."""
-    watch.rounds.append((steps, gained))
-    if math.isnan(watch.energy):
-        watch.energy = gained / steps
-
-
 def due(watch: Watch, stop: Stop, passes: float, patience: float) -> bool:
     """Is an exact look worth its pass now? `patience`: passes before a plateau can be suspected."""
     watch.suspect = False
-    since, (steps, gained) = passes - watch.looked, watch.rounds[-1]
-    foretold = watch.value * math.sqrt(gained / steps / watch.energy) if watch.energy > 0 else 0.0
+    since = passes - watch.looked
     # While a look costs more than all the steps so far, a few more steps to be sure are cheap.
     aim = 0.1 if passes < 2 else 0.5
-    if foretold <= aim * stop.tol and since >= 0.1 * watch.looked:
+    if watch.factor * watch.estimate <= aim * stop.tol and since >= 0.1 * watch.looked:
         return True
     if passes >= max(patience, 1.1 * watch.flat_at):
         watch.flat_at = passes
@@ -64,7 +55,7 @@ def due(watch: Watch, stop: Stop, passes: float, patience: float) -> bool:
         if watch.suspect:
             watch.next_doubt = 1.5 * passes
             return True
-    return since >= max(16.0, watch.looked)
+    return since >= max(64.0, watch.looked)
 
 
 def _flat(rounds: list[tuple[int, float]]) -> bool:
@@ -81,9 +72,9 @@ def verdict(
     watch: Watch, stop: Stop, passes: float, found: Certificate, beta: np.ndarray, rows_without_alpha: bool
 ) -> Status | None:
     """What an exact look says: done, hopeless, or (None) go on."""
-    watch.value, watch.looked = found.value, passes
-    if watch.rounds:
-        watch.energy = watch.rounds[-1][1] / watch.rounds[-1][0]
+    watch.looked = passes
+    if 0 < watch.estimate < math.inf:
+        watch.factor = found.value / watch.estimate
     if found.value <= stop.tol:
         return Status.CONVERGED
     if watch.suspect:

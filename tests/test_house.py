@@ -1,0 +1,123 @@
+"""The architecture, held by tests: who may import whom, who may compile, how long a file is, what tags mean."""
+
+import ast
+import importlib
+import inspect
+import io
+import re
+import tokenize
+from pathlib import Path
+
+import pytest
+import yaml
+
+import rowcol
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "rowcol"
+FILES = sorted(SOURCE.rglob("*.py"))
+LAYERS = ["engine", "core", "methods", "solve", "zoo"]
+
+
+def layer(path):
+    part = path.relative_to(SOURCE).parts[0].removesuffix(".py")
+    return LAYERS.index(part) if part in LAYERS else None
+
+
+def imported(path):
+    """The rowcol modules a file imports, at any depth of nesting, as absolute names."""
+    package = ["rowcol", *path.relative_to(SOURCE).parts[:-1]]
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            base = package[: len(package) - node.level + 1] + (node.module.split(".") if node.module else [])
+            yield ".".join(base)
+        elif isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("rowcol"):
+            yield node.module
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_a_file_imports_only_from_above(path):
+    mine = layer(path)
+    if mine is None:  # __init__ gathers the public names
+        return
+    for name in imported(path):
+        parts = name.split(".")
+        assert LAYERS.index(parts[1]) <= mine if len(parts) > 1 else False, f"{path.name} imports {name}"
+    if path.parent.name == "engine":
+        assert not list(imported(path)), "each engine file is compiled, and cached, on its own"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_only_the_engine_compiles_and_files_stay_short(path):
+    text = path.read_text()
+    if path.parent.name != "engine":
+        assert not re.search(r"^\s*(import|from) (numba|llvmlite)", text, re.M)
+    assert "parallel=True" not in text, "threads of Numba's own are not safe after a fork"
+    assert text.count("\n") <= 480 if path.parent.name == "engine" else text.count("\n") <= 400
+
+
+def test_there_is_one_loop():
+    """One Python loop that runs until something is satisfied, and one compiled descent."""
+    whiles = {
+        path.relative_to(SOURCE).as_posix(): sum(
+            isinstance(n, ast.While) for n in ast.walk(ast.parse(path.read_text()))
+        )
+        for path in FILES
+    }
+    running = {k: v for k, v in whiles.items() if v}
+    # alias.py fills its table, sampler.py its buffer: neither solves anything
+    assert running == {"methods/loop.py": 1, "engine/alias.py": 1, "core/sampler.py": 1}
+    assert sum(len(re.findall(r"^def descend\(", path.read_text(), re.M)) for path in FILES) == 1
+
+
+def prose(path):
+    """Comments and docstrings."""
+    text = path.read_text()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.string
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.Module, ast.FunctionDef, ast.ClassDef)) and ast.get_docstring(node):
+            yield ast.get_docstring(node)
+
+
+def tags(text):
+    found = set()
+    for a, b in re.findall(r"(?<![\w.])\((\d{1,2})\)(?:-\((\d{1,2})\))?", text):
+        found |= set(range(int(a), int(b or a) + 1))
+    return found
+
+
+def test_every_equation_tag_is_on_the_map_and_in_a_test():
+    used = set().union(*(tags(t) for path in FILES for t in prose(path)))
+    mapped = tags((ROOT / "docs" / "paper.md").read_text())
+    tested = set().union(*(tags(path.read_text()) for path in (ROOT / "tests").glob("test_*.py")))
+    assert used, "the source cites the paper"
+    assert used <= mapped
+    assert mapped == set(range(1, 39)), "the paper has equations (1) to (38)"
+    assert mapped <= tested, f"no test for {sorted(mapped - tested)}"
+
+
+def test_public_names_load_and_are_documented():
+    assert set(rowcol.__all__) <= set(dir(rowcol))
+    for name in rowcol.__all__:
+        value = getattr(rowcol, name)
+        if not name.startswith("__"):
+            assert inspect.getdoc(value), f"{name} has no docstring"
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        rowcol.nonsense  # noqa: B018
+    for path in FILES:
+        module = ".".join(["rowcol", *path.relative_to(SOURCE).with_suffix("").parts]).removesuffix(".__init__")
+        assert importlib.import_module(module).__doc__
+
+
+def test_papers_of_the_project_agree():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert citation["version"] == rowcol.__version__
+    assert f"## {rowcol.__version__}" in (ROOT / "CHANGELOG.md").read_text()
+    makefile = (ROOT / "Makefile").read_text()
+    for target in ("demo", "test", "check", "slow", "nojit", "speed", "paper", "clean"):
+        assert re.search(rf"^{target}:", makefile, re.M)
+    readme = (ROOT / "README.md").read_text()
+    assert "make demo" in readme
+    assert "make test" in readme
