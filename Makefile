@@ -12,7 +12,6 @@ demo: $(READY)  ## solve the named problems by rows, by columns and by both; dra
 
 test: $(READY)  ## the tests, documentation examples included
 	$(BIN)/python -m pytest
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/nojit.py
 
 check: $(READY)  ## style and types
 	$(BIN)/ruff check .
@@ -23,7 +22,7 @@ slow: $(READY)  ## statistical tests and large ones
 	$(BIN)/python -m pytest -m slow
 
 nojit: $(READY)  ## the engine's tests as plain Python
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/nojit.py tests/engine
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/engine tests/core tests/test_paper.py
 
 speed: $(BENCH_READY)  ## ratios to the hardware's limits and to rivals
 	$(BIN)/python benchmarks/speed.py

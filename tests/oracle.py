@@ -67,13 +67,14 @@ def walk(side, X, y, picks, alpha=0.0, x=None, s=None):
         yield beta(view, now)[0], None if a is None else a[0], now.s[0].copy()
 
 
-def jump(side, X, y, picks, alpha=0.0):
-    """The engine, all picks in one call: the final (β, α, s)."""
+def jump(side, X, y, picks, alpha=0.0, parts=None):
+    """The engine, all picks in one call (or in several parts): the final (β, α, s)."""
     asked = as_given(X, y, alpha)
     view = {"rows": rows, "cols": cols, "both": both}[side](asked)
     now = state(view)
     t = now.table
-    descend(view.lines, t["diag"], t["lam"], t["b"], t["x"], now.s, np.asarray(picks, np.int64))
+    for part in [picks] if parts is None else parts:
+        descend(view.lines, t["diag"], t["lam"], t["b"], t["x"], now.s, np.asarray(part, np.int64))
     return beta(view, now), dual(view, now), now.s
 
 

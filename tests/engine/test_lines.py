@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from numba import njit
 
 from oracle import close, jump
-from rowcol.core.view import col_lines, row_lines
+from rowcol.core.view import col_lines, pieces, row_lines
 from rowcol.engine import lines as engine
-from rowcol.engine.lines import Dense, Sparse, Woven, descend, norms, pulls, pushes, residuals, squares
+from rowcol.engine.lines import RUN, Dense, Sparse, Woven, descend, norms, pulls, pushes, residuals, squares
 
 KINDS = ["dense", "sparse"]
 DTYPES = [np.float32, np.float64, np.complex64, np.complex128]
@@ -179,7 +179,7 @@ def test_bodies_run_as_python_equal_the_compiled_ones(kind, rng):
     picks = rng.integers(0, m, 40)
     args = [np.full(2 * m, -1.0)[::2], np.full(2 * m, 0.5)[::2], np.ones((m, 2))[:, :1]]
     results = []
-    for function in (descend, descend.py_func):
+    for function in (descend, getattr(descend, "py_func", descend)):  # one and the same without JIT
         x, image = np.zeros((m, 2))[:, :1], np.zeros((1, k))
         tally = function(lines, *[a.copy() if a.ndim == 2 else a for a in args], x, image, picks)
         results.append((x, image, tally))
@@ -206,3 +206,22 @@ def test_sparse_lines_of_either_index_width(rng):
         pulls(lines, 0, 6, s, o)
     np.testing.assert_array_equal(out[0], out[1])
     np.testing.assert_allclose(out[0][0], X @ s[0])
+
+
+@given(st.integers(0, 10**6), st.sampled_from(["rows", "cols", "both"]), st.integers(0, 6))
+def test_cutting_the_picks_between_runs_changes_no_bit(seed, side, at):
+    rng = np.random.default_rng(seed)
+    X, Y = rng.standard_normal((20, 9)), rng.standard_normal((20, 3))
+    picks = rng.integers(0, {"rows": 20, "cols": 9, "both": 29}[side], 6 * RUN + 17)
+    whole = jump(side, X, Y, picks)[2]
+    cut = jump(side, X, Y, picks, parts=[picks[: at * RUN], picks[at * RUN :]])[2]
+    np.testing.assert_array_equal(whole, cut)
+
+
+def test_pieces_are_cut_between_runs_and_cover_everything():
+    for count, cost in ((1, 1e12), (1000, 1e7), (100_000, 2e4), (10**7, 10.0)):
+        cuts = pieces(count, cost)
+        assert [a for a, _ in cuts[1:]] == [b for _, b in cuts[:-1]]
+        assert (cuts[0][0], cuts[-1][1]) == (0, count)
+        assert all(a % RUN == 0 for a, _ in cuts)
+        assert all((b - a) * cost <= 64e6 or b - a <= RUN for a, b in cuts)

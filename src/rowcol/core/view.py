@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from ..engine.lines import Dense, Lines, Sparse, Woven, extent, norms, pushes
+from ..engine.lines import RUN, Dense, Lines, Sparse, Woven, extent, norms, pushes
 from .problem import Problem
 
 PIECE = 64_000_000  # numbers touched by one compiled call: about 0.1 s, 0.5 s where the memory is slow
@@ -199,8 +199,11 @@ def known_diag(view: View, now: State) -> np.ndarray:
 
 
 def pieces(count: int, cost: float) -> list[tuple[int, int]]:
-    """0, ..., count-1 cut so that no compiled call is long: Ctrl-C and time limits are obeyed between pieces."""
-    step = max(int(PIECE / (cost + ENTRY)), 1)
+    """0, ..., count-1 cut so that no compiled call is long: Ctrl-C and time limits are obeyed between pieces.
+
+    Cuts are at multiples of RUN, where they change no bit: so several right-hand sides may take shorter pieces.
+    """
+    step = max(int(PIECE / (cost + ENTRY)) // RUN, 1) * RUN
     return [(i, min(i + step, count)) for i in range(0, count, step)]
 
 

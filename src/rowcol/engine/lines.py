@@ -41,7 +41,7 @@ JIT = {"cache": True, "nogil": True, "fastmath": FAST}
 CACHE_LINE = 64  # bytes
 AHEAD = 8  # steps from a prefetch to its use: 4 is too late, 16 too many in flight
 BLOCK = 4096  # longest plain sum of a dense pull
-RUN = 64  # picks a right-hand side takes before the next has its turn
+RUN = 64  # picks in a run: pieces cut at multiples of it leave every bit as it was
 
 
 class Dense(NamedTuple):
@@ -393,36 +393,31 @@ def descend(lines, diag, lam, b, x, s, picks):
     (q, 2) float64: the sums of |step|²(‖a_i‖² + λ_i), which is what the objective fell by, twice, and of |g_i|²,
     the squared derivative met on the way.
     """
-    total = picks.size
     tally = np.zeros((s.shape[0], 2))
-    if total == 0:
-        return tally
-    g = np.empty(s.shape[0], s.dtype)
-    for q in range(s.shape[0]):
-        g[q] = pull(lines, picks[0], row(s, q))
-    # With several right-hand sides each takes a short run of picks in turn, while their lines are in cache.
-    run = total if s.shape[0] == 1 else RUN
-    for first in range(0, total, run):
-        last = min(first + run, total)
+    end = picks.size - 1
+    # In runs: with several right-hand sides each takes a run in turn, while its lines are in cache; and as every run
+    # starts with a pull of its own, cutting the picks between runs changes no bit.
+    for first in range(0, picks.size, RUN):
+        last = min(first + RUN, picks.size)
         for q in range(s.shape[0]):
-            sq, gq, energy, slopes = row(s, q), g[q], 0.0, 0.0
+            sq, gains, slopes = row(s, q), 0.0, 0.0
+            g = pull(lines, picks[first], sq)
             for t in range(first, last):
                 if q == 0:
                     ahead(lines, picks, t, sq)
-                    fetch(diag, picks[min(t + AHEAD, total - 1)], 0)
+                    fetch(diag, picks[min(t + AHEAD, end)], 0)
                 i = picks[t]
-                after = picks[min(t + 1, total - 1)]
+                after = picks[min(t + 1, last - 1)]
                 if diag[i] < 0.0:
                     diag[i] = norm2(lines, i)
                 curvature = diag[i] + lam[i]
-                slope = b[i, q] - gq - lam[i] * x[i, q]
+                slope = b[i, q] - g - lam[i] * x[i, q]
                 step = slope / curvature if curvature > 0.0 else s.dtype.type(0)
                 x[i, q] += step
-                energy += slope.real * step.real + slope.imag * step.imag
+                gains += slope.real * step.real + slope.imag * step.imag
                 slopes += slope.real * slope.real + slope.imag * slope.imag
-                gq = push_pull(lines, i, step, after, sq)
-            g[q] = gq
-            tally[q, 0] += energy
+                g = push_pull(lines, i, step, after, sq)
+            tally[q, 0] += gains
             tally[q, 1] += slopes
     return tally
 
