@@ -196,6 +196,8 @@ BAD = {
     "method": (dict(method="kaczmarz"), ValueError, "method must be one of auto, rk, rcd, rek, got 'kaczmarz'"),
     "method type": (dict(method=3), ValueError, "method must be one of"),
     "sampler": (dict(sampler="greedy"), ValueError, "sampler must be one of"),
+    "sampler length": (dict(sampler="chunks:0"), ValueError, "chunks:LENGTH"),
+    "sampler with length": (dict(sampler="norms:3"), ValueError, "chunks:LENGTH"),
     "sampler type": (dict(sampler=3), TypeError, "sampler must be a name"),
     "sampler weights": (dict(sampler=[1.0]), ValueError, "sampler must be one of .* or 4 weights"),
     "auto with weights": (dict(method="auto", sampler=[1.0] * 4), ValueError, "named method"),

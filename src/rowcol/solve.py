@@ -71,8 +71,8 @@ def solve(
         outside the row space keeps rows from the minimum-norm one, which is warned about. An earlier Result is
         always a good start.
     sampler : {"auto", "norms", "uniform", "shuffled", "chunks", "cyclic"} or array of weights
-        Who is next. For a named method "auto" is the paper's "norms"; for method "auto" it is "shuffled", or "chunks"
-        on many sparse rows.
+        Who is next; "chunks" are runs of 64 neighbouring lines, "chunks:16" runs of 16. For a named method "auto" is
+        the paper's "norms"; for method "auto" it is "shuffled", or "chunks" on many sparse rows.
     sample_weight : array, (n,), optional
         A weight of 2 is the same as having the row twice.
     n_jobs : int, optional

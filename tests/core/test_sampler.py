@@ -34,6 +34,11 @@ def test_chunks_are_runs_of_neighbours_in_a_new_order_each_pass():
     assert one.tolist() != sorted(one.tolist())
 
 
+def test_chunks_of_a_given_length():
+    order = take(fresh("chunks:10", 100), 100)
+    assert (np.diff(order) == 1).sum() in range(86, 92)  # ten or eleven runs, some of which may follow each other
+
+
 def test_cyclic_is_the_order_of_the_lines():
     assert take(fresh("cyclic", 3), 7).tolist() == [0, 1, 2, 0, 1, 2, 0]
 

@@ -5,7 +5,7 @@
 | `norms` | independent, in proportion to ‖a_i‖² + λ_i: the paper's |
 | `uniform` | independent, all alike: needs no norms beforehand |
 | `shuffled` | every line once, in a new random order each pass |
-| `chunks` | runs of neighbouring lines, the runs in a new random order each pass |
+| `chunks` | runs of 64 neighbouring lines, the runs in a new random order each pass; `chunks:16` for runs of 16 |
 | `cyclic` | 0, 1, 2, ... again and again |
 | an array of weights | independent, in proportion to them |
 """
@@ -55,7 +55,8 @@ def sampler(kind: Any, m: int, seed: np.random.SeedSequence, weights: np.ndarray
     state = seed.generate_state(4, np.uint64)
     if not isinstance(kind, str):
         kind, weights = "weights", _checked(kind, m)
-    made = Sampler(kind, m, state)
+    kind, _, length = kind.partition(":")
+    made = Sampler(kind, m, state, chunk=int(length or CHUNK))
     if kind in ("norms", "weights"):
         assert weights is not None
         made.keep, made.other = np.empty(m), np.empty(m, np.int64)
@@ -76,8 +77,11 @@ def _checked(weights: Any, m: int) -> np.ndarray:
 def check(kind: Any) -> None:
     """A clear error for what is not a sampler, before any work."""
     if isinstance(kind, str):
-        if kind not in ("auto", *NAMES):
-            raise ValueError(f"sampler must be one of auto, {', '.join(NAMES)} or an array of weights, got {kind!r}")
+        name, _, length = kind.partition(":")
+        sized = name == "chunks" and length.isdecimal() and int(length) > 0
+        if name not in ("auto", *NAMES) or (name != kind and not sized):
+            known = f"auto, {', '.join(NAMES)}, chunks:LENGTH or an array of weights"
+            raise ValueError(f"sampler must be one of {known}, got {kind!r}")
     elif not isinstance(kind, (list, tuple, np.ndarray)):
         raise TypeError(f"sampler must be a name or an array of weights, got {type(kind).__name__}")
 

@@ -390,10 +390,10 @@ def descend(lines, diag, lam, b, x, s, picks):
 
     Returns
     -------
-    (q, 2) float64: the sums of |step|²(‖a_i‖² + λ_i), which is what the objective fell by, twice, and of |g_i|²,
-    the squared derivative met on the way.
+    (runs, q, 2) float64: over each run of picks, the sums of |step|²(‖a_i‖² + λ_i), which is what the objective fell
+    by, twice, and of |g_i|², the squared slopes met on the way.
     """
-    tally = np.zeros((s.shape[0], 2))
+    tally = np.empty((-(-picks.size // RUN), s.shape[0], 2))
     end = picks.size - 1
     # In runs: with several right-hand sides each takes a run in turn, while its lines are in cache; and as every run
     # starts with a pull of its own, cutting the picks between runs changes no bit.
@@ -417,8 +417,8 @@ def descend(lines, diag, lam, b, x, s, picks):
                 gains += slope.real * step.real + slope.imag * step.imag
                 slopes += slope.real * slope.real + slope.imag * slope.imag
                 g = push_pull(lines, i, step, after, sq)
-            tally[q, 0] += gains
-            tally[q, 1] += slopes
+            tally[first // RUN, q, 0] = gains
+            tally[first // RUN, q, 1] = slopes
     return tally
 
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from ..core.problem import Problem
 from ..core.sampler import Sampler, sampler
-from ..core.view import State, View, image, known_diag, state
+from ..core.view import State, View, image, known_diag, pieces, state
+from ..engine.lines import pulls
 
 
 def picks(view: View, now: State, kind: object, seed: np.random.SeedSequence, weight: np.ndarray | None) -> Sampler:
@@ -57,8 +58,9 @@ def start_cols(problem: Problem, view: View, beta0: np.ndarray | None) -> State:
 
 
 def _products(view: View, beta0: np.ndarray) -> np.ndarray:
-    from ..engine.lines import pulls
-
-    out = np.empty((len(beta0), view.b.shape[1]), beta0.dtype)
-    pulls(view.lines, 0, view.b.shape[1], np.ascontiguousarray(beta0), out)
+    """Xβ0, by rows."""
+    m = view.b.shape[1]
+    out = np.empty((len(beta0), m), beta0.dtype)
+    for start, stop in pieces(m, view.cost * len(beta0)):
+        pulls(view.lines, start, stop, np.ascontiguousarray(beta0), out)
     return out

@@ -68,13 +68,15 @@ def run(
         if warm:
             now = _look(problem, view, now, np.ones(q, bool), watches, stop, column2, out, None)
         while now.ids.size and ended is None:
-            tally, spent = np.zeros((now.ids.size, 2)), 0
+            runs, spent = [], 0
             for start, end in pieces(length, view.cost * now.ids.size):
-                tally += _descend(view, now, take(source, end - start), pool, jobs)
+                runs.append(_descend(view, now, take(source, end - start), pool, jobs))
                 spent += end - start
                 if time.perf_counter() - began > stop.max_seconds:
                     ended = Status.SECONDS
                     break
+            # summed along contiguous memory: the order does not depend on pieces or on the other right-hand sides
+            tally = np.ascontiguousarray(np.concatenate(runs).transpose(1, 2, 0)).sum(axis=-1)
             if not np.isfinite(tally).all():
                 raise ValueError(explain_values(problem.X))
             out.steps += spent
@@ -156,7 +158,7 @@ def _descend(view: View, now: State, picks: np.ndarray, pool: ThreadPoolExecutor
     if pool is None or q == 1:
         return part(0, q)
     cuts = np.linspace(0, q, min(jobs, q) + 1).astype(int)
-    return np.concatenate(list(pool.map(part, cuts[:-1], cuts[1:])))
+    return np.concatenate(list(pool.map(part, cuts[:-1], cuts[1:])), axis=1)
 
 
 def passes_of(view: View, source: Sampler | Weave, steps: float) -> float:

@@ -22,6 +22,16 @@ class Progress:
         The solution so far, shaped as in the Result; a copy.
     certificate : Certificate or None
         The latest exact one.
+
+    Examples
+    --------
+    >>> import numpy as np, rowcol
+    >>> def stop_after_three(progress):
+    ...     return progress.passes >= 3
+    >>> X = np.vander(np.linspace(0, 1, 20), 6)
+    >>> result = rowcol.solve(X, X @ np.ones(6), method="rcd", callback=stop_after_three, random_state=0)
+    >>> result.status.name, result.passes
+    ('CALLBACK', 3.0)
     """
 
     passes: float

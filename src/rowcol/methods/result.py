@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import enum
+import textwrap
 from dataclasses import dataclass, field
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,14 @@ class StartWarning(UserWarning):
 
 
 class Status(enum.Enum):
-    """How a solve ended. The value is the advice."""
+    """How a solve ended. The value is the advice.
+
+    Examples
+    --------
+    >>> import rowcol
+    >>> rowcol.Status.CONVERGED.value
+    'the certificate meets the tolerance'
+    """
 
     CONVERGED = "the certificate meets the tolerance"
     PASSES = "max_passes came before the tolerance: raise max_passes, loosen tol, or try another method"
@@ -63,6 +72,16 @@ class History:
         (passes, right-hand side, Certificate) for every exact look.
     check_seconds : float
         Time spent on exact looks.
+
+    Examples
+    --------
+    >>> import numpy as np, rowcol
+    >>> history = rowcol.solve(np.eye(4), np.ones(4), method="rcd", sampler="cyclic").history
+    >>> history.passes
+    [1.0]
+    >>> passes, right_hand_side, certificate = history.certificate[-1]
+    >>> certificate.residual_norm
+    0.0
     """
 
     passes: list[float] = field(default_factory=list)
@@ -92,6 +111,15 @@ class Result:
         Work done: a pass touches every row (or column) once on average.
     copied : int
         Bytes of converted or transposed copies of X that the method needed.
+
+    Examples
+    --------
+    >>> import numpy as np, rowcol
+    >>> result = rowcol.solve(np.array([[1.0, 1.0]]), np.array([2.0]), method="rk", random_state=0)
+    >>> result.solution, result.x.tolist()
+    ('minimum norm', [1.0, 1.0])
+    >>> result.status.name, result.certificate.kind
+    ('CONVERGED', 'residual')
     """
 
     x: np.ndarray
@@ -145,6 +173,12 @@ class Result:
         return values[0] if self.x.ndim == 1 else np.array(values)
 
     def __repr__(self) -> str:
+        return "rowcol.Result\n" + "\n".join(
+            textwrap.fill(f"  {name:<15}{text}", 110, subsequent_indent=" " * 17, break_on_hyphens=False)
+            for name, text in self._rows()
+        )
+
+    def _rows(self) -> list[tuple[str, str]]:
         c = self.certificate
         meaning = {
             "residual": "‖y − Xβ‖ / ‖y‖",
@@ -163,12 +197,8 @@ class Result:
             ("work", f"{self.passes:.3g} passes, {self.steps:,} steps, {self.seconds:.3g} s"),
             ("copies of X", f"{self.copied_mb:.3g} MB" if self.copied else "none"),
         ]
-        width = max(len(name) for name, _ in rows)
-        return "rowcol.Result\n" + "\n".join(f"  {name:<{width}}  {text}" for name, text in rows)
+        return rows
 
     def _repr_html_(self) -> str:
-        from html import escape
-
-        lines = [line.strip().split("  ", 1) for line in repr(self).splitlines()[1:]]
-        cells = "".join(f"<tr><th>{escape(a)}</th><td>{escape(b.strip())}</td></tr>" for a, b in lines)
+        cells = "".join(f"<tr><th>{escape(a)}</th><td>{escape(b)}</td></tr>" for a, b in self._rows())
         return f"<table><caption>rowcol.Result</caption>{cells}</table>"
