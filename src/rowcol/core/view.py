@@ -33,7 +33,7 @@ class View(NamedTuple):
     b: np.ndarray  # (q, m)
     s0: np.ndarray  # (q, k)
     skip: np.ndarray | None  # (m,) lines that count for nothing: rows of sample weight zero
-    cost: float  # numbers in a mean line
+    cost: float  # numbers in a mean line, by which compiled calls are kept short
     copied: int  # bytes of transposed or converted copies
 
 
@@ -70,7 +70,7 @@ def both(problem: Problem) -> View:
     col, row = cols(problem), rows(problem)
     lines = Woven(col.lines, row.lines)  # type: ignore[arg-type]
     b, s0 = np.hstack([col.b, row.b]), np.hstack([col.s0, row.s0])
-    cost = 2 * size(problem.X) / sum(problem.X.shape)
+    cost = col.cost + row.cost  # at least that of either
     return View("both", lines, np.concatenate([col.lam, row.lam]), b, s0, None, cost, col.copied + row.copied)
 
 
