@@ -31,7 +31,7 @@ paper: $(READY)  ## the paper's regimes, as a table and as a picture
 	$(BIN)/python examples/regimes.py
 
 clean:  ## remove the environment, caches and pictures made by the demo
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): pyproject.toml

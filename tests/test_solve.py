@@ -577,3 +577,87 @@ def test_pieces_cut_differently_change_no_bit(method, rng, monkeypatch):
     cut = quiet(X, Y, method=method, random_state=0, max_passes=30, n_jobs=1)
     np.testing.assert_array_equal(usual.x, cut.x)
     assert [c.value for c in usual.certificates] == [c.value for c in cut.certificates]
+
+
+# --- what new users met first ----------------------------------------------------------------------------------------
+
+
+def test_callbacks_may_return_anything_true(rng):
+    X, beta = rng.standard_normal((50, 5)), rng.standard_normal(5)
+    for stop in (np.True_, True, 1):
+        result = rowcol.solve(X, X @ beta, method="rcd", callback=lambda p, stop=stop: stop, random_state=0)
+        assert result.status is Status.CALLBACK
+        assert result.passes == 1
+    assert rowcol.solve(X, X @ beta, method="rcd", callback=lambda p: np.False_, random_state=0).success
+
+
+@pytest.mark.parametrize("shape", [(300, 40), (300, 5), (3000, 5), (5, 300)])
+@pytest.mark.parametrize("sampler", ["norms", "shuffled"])
+@pytest.mark.parametrize("method", ["rk", "rcd", "rek"])
+def test_limits_on_passes_are_kept_and_rounds_are_no_longer_than_said(method, sampler, shape, rng):
+    X, y = rng.standard_normal(shape), rng.standard_normal(shape[0])
+    one_step = 1 / min(shape)
+    for limit in (0.5, 1, 2.5):
+        result = quiet(X, y, method=method, sampler=sampler, max_passes=limit, tol=1e-14, random_state=0)
+        assert result.passes <= limit + one_step
+        assert result.status is not Status.PASSES or limit <= result.passes * (1 + 1e-9)
+    rounds = np.diff([0, *quiet(X, y, method=method, sampler=sampler, max_passes=9, tol=1e-14).history.passes])
+    assert rounds.max() <= (2 if method == "rek" and sampler == "shuffled" else 1) + one_step
+
+
+def test_the_printed_figures_are_the_worst_of_all_right_hand_sides(rng):
+    X = rng.standard_normal((60, 8))
+    Y = rng.standard_normal((60, 5)) * np.geomspace(1, 1e4, 5)
+    result = rowcol.solve(X, Y, alpha=1.0, random_state=0)
+    assert f"{result.error_bound.max():.2e}, the worst of 5" in repr(result)
+    assert f"{result.residual_norm.max():.6g}, the worst of 5" in repr(result)
+
+
+def test_float32_answers_say_what_storing_them_adds(rng):
+    X, y = rng.standard_normal((60, 8)).astype(np.float32), rng.standard_normal(60)
+    result = rowcol.solve(X, y, alpha=1.0, tol=1e-11, random_state=0)
+    assert "storing x as float32 can add" in result.message
+    assert "storing" in repr(result)
+
+
+def test_data_that_are_inconsistent_by_rounding_only_end_at_rounding(rng):
+    """float32 y = Xβ is inconsistent by 1e-8: more passes would not help, and the advice must not be to take them."""
+    X = rng.standard_normal((200, 20)).astype(np.float32)
+    result = quiet(X, X @ np.ones(20, np.float32), tol=1e-12, random_state=0)
+    assert result.status is Status.ROUNDING
+    w = rng.integers(1, 4, 200)
+    assert quiet(X, X[:, 0], alpha=1e-3, sample_weight=w, tol=1e-15, random_state=0).status is Status.ROUNDING
+
+
+def test_solve_survives_pickling():
+    code = "import pickle, rowcol; pickle.loads({!r}); print(callable(rowcol.solve))"
+    import pickle
+
+    assert run_script(code.format(pickle.dumps(rowcol.solve))).strip() == "True"
+    result = rowcol.solve(np.eye(3), np.ones(3), random_state=0)
+    again = pickle.loads(pickle.dumps(result))
+    np.testing.assert_array_equal(again.x, result.x)
+    assert again.certificate == result.certificate
+    assert result == result
+    assert result != again  # compared as objects: no ambiguous truth of arrays
+
+
+def test_copies_of_both_routes_are_counted_when_auto_changes_its_mind():
+    case = zoo.rank_deficient_inconsistent()
+    size = case.X.nbytes
+    assert rowcol.solve(np.asfortranarray(case.X), case.y, random_state=0).copied == 2 * size
+
+
+def test_compiling_is_not_solving():
+    """In a process with an empty cache the reported seconds are those of solving."""
+    code = (
+        "import numpy as np, rowcol, time; X = np.ones((20, 2)) + np.eye(20, 2); t = time.perf_counter();"
+        "r = rowcol.solve(X, X @ np.ones(2), method='rk', max_seconds=1.0, random_state=0);"
+        "print(time.perf_counter() - t, r.seconds, r.status.name)"
+    )
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        total, seconds, status = run_script(code, NUMBA_CACHE_DIR=folder).split()
+    assert status == "CONVERGED"
+    assert float(seconds) < 0.6 * float(total)

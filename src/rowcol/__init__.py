@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .methods.result import Result as Result
     from .methods.result import StartWarning as StartWarning
     from .methods.result import Status as Status
-    from .solve import solve as solve
+    from .solving import solve as solve
 
 # Loaded when first touched: importing rowcol costs nothing that is not used.
 _HOME = {
@@ -27,7 +27,7 @@ _HOME = {
     "Result": "methods.result",
     "StartWarning": "methods.result",
     "Status": "methods.result",
-    "solve": "solve",
+    "solve": "solving",
     "zoo": "zoo",
 }
 __all__ = ["__version__", *_HOME]

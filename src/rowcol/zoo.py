@@ -22,6 +22,24 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+__all__ = [
+    "CASES",
+    "Case",
+    "correlated",
+    "flat_tail",
+    "ill_conditioned",
+    "phantom",
+    "rank_deficient",
+    "rank_deficient_inconsistent",
+    "sparse_consistent",
+    "tall_consistent",
+    "tall_inconsistent",
+    "text",
+    "tomography",
+    "wide",
+    "zero_lines",
+]
+
 
 class Case(NamedTuple):
     """A problem and its answer.
@@ -33,9 +51,10 @@ class Case(NamedTuple):
     answer : ndarray
         The minimum-norm least-squares (or ridge) solution.
     kind : str
-        Which solution that is, as in `Result.solution`.
+        Which solution that is, in words.
     good : tuple of str
-        The methods that must find it; the others must not claim to.
+        The methods that converge to it, given passes enough (`flat_tail`, `ill_conditioned` and `tomography` take more
+        than the usual 1000 at their usual sizes); the others converge to something else, or not at all.
     """
 
     name: str
@@ -45,6 +64,12 @@ class Case(NamedTuple):
     answer: np.ndarray
     kind: str
     good: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        n, p = self.X.shape
+        store = f"sparse, {self.X.nnz:,} entries" if sp.issparse(self.X) else "dense"
+        by = ", ".join(self.good)
+        return f"Case({self.name}: {n:,} x {p:,} {store}, alpha={self.alpha:g}, answer: {self.kind}, by {by})"
 
 
 def tall_consistent(n: int = 300, p: int = 40, seed: int = 0) -> Case:
@@ -124,7 +149,8 @@ def tomography(pixels: int = 16, angles: int = 24, seed: int = 0) -> Case:
         blocks += [_ray(pixels, theta, offset) for offset in offsets]
     blocks = [(index, length) for index, length in blocks if index.size]
     indptr = np.cumsum([0] + [index.size for index, _ in blocks])
-    parts = np.concatenate([length for _, length in blocks]), np.concatenate([index for index, _ in blocks]), indptr
+    index = np.concatenate([index for index, _ in blocks]).astype(np.int32)
+    parts = np.concatenate([length for _, length in blocks]), index, indptr.astype(np.int32)
     X = sp.csr_array(parts, shape=(len(blocks), pixels**2))
     X.sum_duplicates()
     beta = phantom(pixels).ravel()

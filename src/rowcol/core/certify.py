@@ -45,6 +45,8 @@ class Certificate(NamedTuple):
         ‖XᴴW(y − Xβ) − λβ‖.
     error_bound : float or None
         A bound on ‖β − β*‖, storing included, where one exists (λ > 0).
+    exhausted : bool
+        True if little but rounding errors is left of one of the conditions: more steps will not help.
 
     Examples
     --------
@@ -61,6 +63,7 @@ class Certificate(NamedTuple):
     residual_norm: float
     gradient_norm: float
     error_bound: float | None
+    exhausted: bool
 
 
 class Evidence(NamedTuple):
@@ -207,12 +210,13 @@ def _one(
     gradient_norm = _norm(slope - lam * beta)
     scale = y_norm if y_norm > 0 else reach
     if scale == 0.0:  # y = 0 and β = 0
-        return Certificate("residual", 0.0, 0.0, 0.0, 0.0, 0.0, 0.0 if lam > 0 else None)
+        return Certificate("residual", 0.0, 0.0, 0.0, 0.0, 0.0, 0.0 if lam > 0 else None, True)
     if lam > 0:
         soft = math.sqrt(lam)
         d_gradient = d_column * frobenius + 2 * UNIT * lam * beta_norm
         gap, rounding = (gradient_norm + d_gradient) / soft, d_gradient / soft
         error = (gradient_norm + d_gradient) / lam
+        exhausted = gap <= 4 * rounding
         if pair is not None:
             alpha, back = pair
             inverse = np.divide(1.0, w, out=np.zeros_like(w), where=w > 0)
@@ -224,16 +228,19 @@ def _one(
             if by_rows < gap:
                 gap, rounding = by_rows, math.hypot(d_r, soft * d_off)
         storing = math.hypot(s_rho, soft * d_beta)
+        exhausted = exhausted or gap <= 4 * rounding
         gap, rounding, storing = gap / scale, rounding / scale, storing / scale
-        return Certificate("gap", gap, rounding, storing, rho_norm, gradient_norm, error + d_beta)
+        return Certificate("gap", gap, rounding, storing, rho_norm, gradient_norm, error + d_beta, exhausted)
     residual = (rho_norm + d_rho) / scale
     live = column > 0
     steepest = float(np.max(np.abs(slope[live]) / column[live], initial=0.0))
-    if residual <= (steepest + d_column) / rho_norm if rho_norm > d_rho else True:
-        return Certificate("residual", residual, d_rho / scale, s_rho / scale, rho_norm, gradient_norm, None)
-    angle = (steepest + d_column) / (rho_norm - d_rho)
+    angle = (steepest + d_column) / (rho_norm - d_rho) if rho_norm > d_rho else math.inf
+    exhausted = rho_norm <= 3 * d_rho or steepest <= 3 * d_column
+    if residual <= angle:
+        return Certificate("residual", residual, d_rho / scale, s_rho / scale, rho_norm, gradient_norm, None, exhausted)
     storing = s_rho * (1 + angle) / (rho_norm - d_rho - s_rho) if rho_norm > d_rho + s_rho else math.inf
-    return Certificate("gradient", angle, d_column / (rho_norm - d_rho), storing, rho_norm, gradient_norm, None)
+    rounding = d_column / (rho_norm - d_rho)
+    return Certificate("gradient", angle, rounding, storing, rho_norm, gradient_norm, None, exhausted)
 
 
 def _norm(a: np.ndarray) -> float:

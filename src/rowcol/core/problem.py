@@ -119,6 +119,8 @@ def real_number(
     value: Any, name: str, *, at_least: float | None = None, above: float | None = None, below: float = math.inf
 ) -> float:
     """A finite real number in the stated range, or an error that names it."""
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value.item()
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
         raise TypeError(f"{name} must be a real number, got {value!r}")
     number = float(value)
@@ -138,9 +140,19 @@ def _array(a: Any, name: str) -> np.ndarray:
     if not hasattr(a, "__array__") and not isinstance(a, (list, tuple, int, float, complex, memoryview)):
         raise TypeError(f"{name} must be an array or a SciPy sparse array, got {type(a).__name__}")
     try:
-        return np.asarray(a)
+        read = np.asarray(a)
     except (ValueError, TypeError) as error:
         raise ValueError(f"{name} cannot be read as an array of numbers: {error}") from error
+    return _from_table(a, name) if read.dtype == object and hasattr(a, "to_numpy") else read
+
+
+def _from_table(a: Any, name: str) -> np.ndarray:
+    """A pandas table or column whose dtypes are numeric, but not one NumPy dtype: booleans beside floats, say."""
+    kinds = dict(zip(a.columns, a.dtypes, strict=True)) if hasattr(a, "columns") else {a.name: a.dtype}
+    bad = [str(column) for column, dtype in kinds.items() if getattr(dtype, "kind", "O") not in "fiub"]
+    if bad:
+        raise TypeError(f"{name} has columns that are not numeric: {', '.join(bad[:5])}; drop or encode them first")
+    return a.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
 def _precision(dtype: np.dtype, name: str) -> np.dtype:

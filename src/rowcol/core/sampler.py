@@ -66,8 +66,12 @@ def sampler(kind: Any, m: int, seed: np.random.SeedSequence, weights: np.ndarray
 
 def _checked(weights: Any, m: int) -> np.ndarray:
     a = np.asarray(weights)
-    if a.dtype.kind not in "fiub" or a.shape != (m,):
-        raise ValueError(f"sampler must be one of {', '.join(NAMES)} or {m} weights, one a line; got shape {a.shape}")
+    if a.dtype.kind not in "fiub":
+        raise ValueError(f"sampler weights must be real numbers, got dtype {a.dtype}")
+    if a.shape != (m,):
+        raise ValueError(
+            f"sampler must be a name or {m} weights, one for each row or column picked from; got {a.shape}"
+        )
     a = np.ascontiguousarray(a, np.float64)
     if not np.isfinite(a).all() or (a < 0).any() or not a.any():
         raise ValueError("sampler weights must be finite, non-negative and not all zero")

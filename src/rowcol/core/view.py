@@ -94,7 +94,7 @@ def _compressed(X: Any, Z: Any) -> tuple[Sparse, int]:
     # Index widths are settled here, so that there are few versions to compile: 32 bits where they suffice.
     width = np.int32 if max(X.shape) < 2**31 else np.int64
     indptr, indices = Z.indptr.astype(np.int64, copy=False), Z.indices.astype(width, copy=False)
-    made = [a for a, b in ((indptr, X.indptr), (indices, X.indices), (Z.data, X.data)) if not np.may_share_memory(a, b)]
+    made = [a for a, b in ((indices, X.indices), (Z.data, X.data)) if not np.may_share_memory(a, b)]
     return Sparse(_readonly(indptr), _readonly(indices), _readonly(Z.data)), sum(a.nbytes for a in made)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +15,7 @@ from ..core.certify import Certificate, certify
 from ..core.problem import Problem, answer, explain_values
 from ..core.sampler import Sampler, Weave, take
 from ..core.view import State, View, beta, dual, known_diag, narrow, pieces
-from ..engine.lines import descend
+from ..engine.lines import Woven, descend, pulls, pushes, residuals, squares
 from .progress import Bar, Progress
 from .result import History, Status
 from .stop import Stop, Watch, due, verdict
@@ -48,13 +49,14 @@ def run(
 ) -> Outcome:
     """Descend from `now` until every right-hand side has its verdict. `warm`: look before the first step."""
     began = time.perf_counter()
-    q, (n, p), m = len(problem.y), problem.X.shape, view.b.shape[1]
+    q, (n, p) = len(problem.y), problem.X.shape
     zeros = np.zeros((q, n), view.b.dtype)
     out = Outcome(np.zeros((q, p), view.b.dtype), zeros, None if view.side == "cols" else zeros.copy())
     watches = [Watch() for _ in range(q)]
     column2 = np.full(p, -1.0)
     # Short rounds first: a tall consistent system is solved long before every row was seen.
-    length = min(m, max(2 * min(n, p), 512))
+    longest = round_of(view, source)
+    length = min(longest, max(2 * min(n, p), 512))
     patience = passes_of(view, source, 32 * min(n, p) + 4 * length)
     ended: Status | None = None
 
@@ -68,6 +70,8 @@ def run(
         if warm:
             now = _look(problem, view, now, np.ones(q, bool), watches, stop, column2, out, None)
         while now.ids.size and ended is None:
+            left = (stop.max_passes - out.passes) / passes_of(view, source, 1)
+            length = max(min(length, math.ceil(min(left, longest) - 1e-9)), 1)
             runs, spent = [], 0
             for start, end in pieces(length, view.cost * now.ids.size):
                 runs.append(_descend(view, now, take(source, end - start), pool, jobs))
@@ -92,7 +96,7 @@ def run(
             which = np.array([due(watches[i], stop, out.passes, patience) for i in now.ids], bool)
             if which.any():
                 now = _look(problem, view, now, which, watches, stop, column2, out, None)
-            if ended is None and out.passes >= stop.max_passes:
+            if ended is None and out.passes >= stop.max_passes * (1 - 1e-12):
                 ended = Status.PASSES
             latest = out.history.certificate[-1][2] if out.history.certificate else None
             if bar is not None:
@@ -100,9 +104,9 @@ def run(
             if callback is not None:
                 out.beta[now.ids] = beta(view, now)
                 x = answer(problem, out.beta)
-                if callback(Progress(out.passes, out.steps, time.perf_counter() - began, x, latest)) is True:
+                if callback(Progress(out.passes, out.steps, time.perf_counter() - began, x, latest)):
                     ended = ended or Status.CALLBACK
-            length = min(m, 2 * length)
+            length = min(longest, 2 * length)
         if now.ids.size:
             _look(problem, view, now, np.ones(now.ids.size, bool), watches, stop, column2, out, ended)
     return out
@@ -167,6 +171,27 @@ def passes_of(view: View, source: Sampler | Weave, steps: float) -> float:
         return steps / view.b.shape[1]
     p, n = source.cols.m, source.rows.m
     return 2 * steps / (n + p) if source.sweep else steps / 2 * (1 / p + 1 / n)
+
+
+def round_of(view: View, source: Sampler | Weave) -> int:
+    """Steps in a full round: a pass over the lines; woven by sweep, one over the columns and one over the rows."""
+    if not isinstance(source, Weave) or source.sweep:
+        return view.b.shape[1]
+    return max(round(1 / passes_of(view, source, 1)), 1)
+
+
+def compile_for(problem: Problem, view: View, now: State) -> None:
+    """Call what the loop will call, on no lines at all: compiling, once a machine, is not solving."""
+    t, w, none = now.table, np.ones(1), np.empty(0, np.int64)
+    descend(view.lines, t["diag"], t["lam"], t["b"], t["x"], now.s, none)
+    lines = view.lines.rows if isinstance(view.lines, Woven) else view.lines
+    square = np.zeros((1, 1), view.b.dtype)
+    if view.side == "cols":
+        pushes(lines, 0, 0, square, square)
+        pulls(lines, 0, 0, square, square)
+    else:
+        residuals(lines, 0, 0, square, square, w, square, square)
+        squares(lines, 0, 0, w, w)
 
 
 def estimate(problem: Problem, view: View, source: Sampler | Weave, now: State, mean: np.ndarray) -> np.ndarray:

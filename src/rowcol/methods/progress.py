@@ -10,9 +10,10 @@ import numpy as np
 from ..core.certify import Certificate
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Progress:
-    """What a callback sees after every round (a pass, or less on very tall systems). Return True to stop.
+    """What a callback sees after every round: a pass over the lines, or less; for extended Kaczmarz one over the
+    columns and one over the rows, or less. A callback that returns something true stops the solve.
 
     Attributes
     ----------

@@ -58,9 +58,22 @@ WORST_FIRST = (
 )
 
 
-@dataclass
+MEANING = {
+    "residual": "‖y − Xβ‖ / ‖y‖",
+    "gradient": "max |X_j·r| / (‖X_j‖ ‖r‖)",
+    "gap": "√(2·duality gap) / ‖y‖",
+}
+
+
+def count_passes(passes: float) -> str:
+    """1 pass, 2.5 passes, 1,000 passes."""
+    number = f"{passes:,.0f}" if passes >= 100 else f"{passes:.3g}"
+    return f"{number} pass" if number == "1" else f"{number} passes"
+
+
+@dataclass(eq=False, repr=False)
 class History:
-    """One entry a round of steps (a pass over the lines, or less); exact certificates where one was taken.
+    """One entry a round of steps (as a callback is called); exact certificates where one was taken.
 
     Attributes
     ----------
@@ -69,7 +82,8 @@ class History:
         Mean of |step|²(‖a_i‖² + λ_i) over the round, for each right-hand side: what the objective fell by a step,
         twice. It costs nothing, and falls in step with the squared error.
     certificate : list of tuple
-        (passes, right-hand side, Certificate) for every exact look.
+        (passes, right-hand side, Certificate) for every exact look. With alpha = 0 the kind of a certificate, and so
+        the meaning of its value, may change from look to look: residual_norm and gradient_norm do not.
     check_seconds : float
         Time spent on exact looks.
 
@@ -90,8 +104,12 @@ class History:
     certificate: list[tuple[float, int, Certificate]] = field(default_factory=list)
     check_seconds: float = 0.0
 
+    def __repr__(self) -> str:
+        looks = len(self.certificate)
+        return f"History({len(self.passes)} rounds, {looks} certificates, {self.check_seconds:.2g} s spent on them)"
 
-@dataclass
+
+@dataclass(eq=False, repr=False)
 class Result:
     """The answer, how good it is, and how it came about.
 
@@ -100,17 +118,28 @@ class Result:
     x : ndarray, (p,) or (p, q)
         The solution β.
     dual : ndarray, (n,) or (n, q), or None
-        α with β = Xᴴα (+ the start), where the method keeps it; for ridge by columns W(y − Xβ)/alpha.
+        α with β = Xᴴα, where the method keeps it; for ridge by columns W(y − Xβ)/alpha.
     status : Status
-        Its value is advice. With several right-hand sides, that of the worst.
-    certificates : list of Certificate
-        One a right-hand side.
+        Its value is advice. With several right-hand sides, that of the worst; `statuses` has them all.
+    message : str
+        The advice, and what else there is to say.
     solution : str
         Which solution this is: "ridge", "least squares", "minimum norm", ...
+    method, sampler : str
+        What was run; for method "auto", with the reason.
     passes, steps : float, int
-        Work done: a pass touches every row (or column) once on average.
+        Work done: a pass touches every row (or column) once on average. For extended Kaczmarz, passes over columns
+        and over rows together.
+    seconds : float
+        Time taken, without that of compiling, which is done once a machine.
     copied : int
         Bytes of converted or transposed copies of X that the method needed.
+    tol : float
+        The tolerance asked for.
+    statuses, certificates : list
+        One a right-hand side.
+    history : History
+        How it went, round by round.
 
     Examples
     --------
@@ -180,22 +209,24 @@ class Result:
 
     def _rows(self) -> list[tuple[str, str]]:
         c = self.certificate
-        meaning = {
-            "residual": "‖y − Xβ‖ / ‖y‖",
-            "gradient": "max |X_j·r| / (‖X_j‖ ‖r‖)",
-            "gap": "√(2·duality gap) / ‖y‖",
-        }[c.kind]
+        worst = f", the worst of {len(self.certificates)}" if len(self.certificates) > 1 else ""
+        residual, gradient = (np.max(v) for v in (self.residual_norm, self.gradient_norm))
+        bound = None if self.error_bound is None else np.max(self.error_bound)
+        storing = f", storing {c.storing:.0e}" if c.storing else ""
         shape = f"{self.x.shape[0]} unknowns" + (f" x {self.x.shape[1]} right-hand sides" if self.x.ndim == 2 else "")
         rows = [
             ("status", f"{self.status.name}: {self.message}"),
             ("solution", f"{self.solution}, {shape}, {self.x.dtype}"),
             ("method", f"{self.method}, sampler {self.sampler}"),
-            ("certificate", f"{meaning} = {c.value:.2e} (tol {self.tol:.0e}, rounding {c.rounding:.0e})"),
-            ("residual norm", f"{c.residual_norm:.6g}"),
-            ("gradient norm", f"{c.gradient_norm:.3g}"),
-            ("error bound", "none without alpha > 0" if c.error_bound is None else f"‖β − β*‖ ≤ {c.error_bound:.2e}"),
-            ("work", f"{self.passes:.3g} passes, {self.steps:,} steps, {self.seconds:.3g} s"),
-            ("copies of X", f"{self.copied_mb:.3g} MB" if self.copied else "none"),
+            (
+                "certificate",
+                f"{MEANING[c.kind]} = {c.value:.2e} (tol {self.tol:.0e}, rounding {c.rounding:.0e}{storing}){worst}",
+            ),
+            ("residual norm", f"{residual:.6g}{worst}"),
+            ("gradient norm", f"{gradient:.3g}{worst}"),
+            ("error bound", "none without alpha > 0" if bound is None else f"‖β − β*‖ ≤ {bound:.2e}{worst}"),
+            ("work", f"{count_passes(self.passes)}, {self.steps:,} steps, {self.seconds:.3g} s"),
+            ("copies of X", f"{max(self.copied_mb, 0.01):,.2f} MB" if self.copied else "none"),
         ]
         return rows
 

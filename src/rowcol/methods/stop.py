@@ -77,13 +77,12 @@ def verdict(
         watch.factor = found.value / watch.estimate
     if found.value <= stop.tol:
         return Status.CONVERGED
-    if watch.suspect:
-        if found.value <= 4 * found.rounding:
-            return Status.ROUNDING
-        if rows_without_alpha:
-            watch.stuck = [*watch.stuck[-2:], (found.residual_norm, beta.copy())]
-            if _wanders(watch.stuck):
-                return Status.PLATEAU
+    if found.exhausted and (watch.suspect or found.rounding >= stop.tol):
+        return Status.ROUNDING
+    if watch.suspect and rows_without_alpha:
+        watch.stuck = [*watch.stuck[-2:], (found.residual_norm, beta.copy())]
+        if _wanders(watch.stuck):
+            return Status.PLATEAU
     return None
 
 

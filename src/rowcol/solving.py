@@ -17,9 +17,9 @@ from .core import threads
 from .core.problem import Problem, answer, problem, real_number
 from .core.view import both, cols, rows
 from .methods import coordinate, extended
-from .methods.loop import Outcome, joined, run
+from .methods.loop import Outcome, compile_for, joined, run
 from .methods.progress import Bar, Progress
-from .methods.result import WORST_FIRST, ConvergenceWarning, Result, StartWarning, Status
+from .methods.result import MEANING, WORST_FIRST, ConvergenceWarning, Result, StartWarning, Status, count_passes
 from .methods.stop import Stop
 
 METHODS = ("auto", "rk", "rcd", "rek")
@@ -53,36 +53,38 @@ def solve(
         Used in place where the method allows it: rows want C order or CSR, columns want Fortran order or CSC.
         float32 and complex64 are kept; steps and sums are in double precision all the same.
     y : array, (n,) or (n, q)
-        One right-hand side or several, which share the picks and stop one by one.
+        One right-hand side or several, which share the picks and stop one by one. The answer has as many dimensions.
     alpha : float
         Ridge penalty, at least 0.
     method : {"auto", "rk", "rcd", "rek"}
         Randomized Kaczmarz (rows), randomized coordinate descent (columns), randomized extended Kaczmarz (both).
-        "auto" takes columns for tall X and rows for wide X, and extended Kaczmarz where rows find the system
-        inconsistent.
+        "auto" takes columns unless X is wide, rows if it is, and extended Kaczmarz where rows find no solution. For
+        the pseudo-inverse's answer whatever the rank of X, say "rek".
     tol : float
         One meaning on every side: √(2·duality gap) ≤ tol‖y‖ if alpha > 0; otherwise ‖y − Xβ‖ ≤ tol‖y‖ if that can be
         had, or else |X_j·r| ≤ tol‖X_j‖‖r‖ for every column.
     max_passes : float, optional
         Passes over X before giving up; 1000 unless said.
     max_seconds : float, optional
+        Seconds before giving up, not counting compilation, which is done once a machine.
     x0 : array or Result, optional
         A start, never changed. It changes the way, not the goal; except that where solutions are many, a start
-        outside the row space keeps rows from the minimum-norm one, which is warned about. An earlier Result is
-        always a good start.
+        outside the row space keeps rows from the minimum-norm one: that is warned about if X is wide, and minimum
+        norm is not claimed. An earlier Result of "rk" or "rek", or of ridge, is always a good start.
     sampler : {"auto", "norms", "uniform", "shuffled", "chunks", "cyclic"} or array of weights
-        Who is next; "chunks" are runs of 64 neighbouring lines, "chunks:16" runs of 16. For a named method "auto" is
-        the paper's "norms"; for method "auto" it is "shuffled", or "chunks" on many sparse rows.
+        Which row (or column) is next: independent picks in proportion to squared norms, or alike; all of them in a new
+        random order each pass; runs of 64 neighbours ("chunks:16": of 16) in random order; first to last. For a named
+        method "auto" is the paper's "norms"; for method "auto" it is "shuffled", or "chunks" on many sparse rows.
     sample_weight : array, (n,), optional
         A weight of 2 is the same as having the row twice.
     n_jobs : int, optional
         Threads, which share the right-hand sides of a 2-D y. The answer does not depend on it, bit for bit.
     random_state : None, int, SeedSequence, Generator or RandomState
-        The same seed gives the same bits, whatever callbacks and progress bars do.
+        The same seed gives the same bits, whatever callbacks and progress bars do; None, other picks every time.
     callback : callable, optional
-        Called after every round with a `Progress`; stops if it returns True.
+        Called after every round with a `Progress`; the solve stops if it returns something true.
     progress : bool, optional
-        A line on stderr; by default on a terminal only.
+        A line on stderr, from the second second on; by default on a terminal only.
 
     Returns
     -------
@@ -131,19 +133,21 @@ def solve(
     route = ("rcd" if n >= p else "rk") if method == "auto" else method
     story = ""
     if method == "auto":
-        story = f"columns, because X is tall ({n} x {p})" if route == "rcd" else f"rows, because X is wide ({n} x {p})"
+        tall = f"columns, because X has no more columns than rows ({n} x {p})"
+        story = tall if route == "rcd" else f"rows, because X is wide ({n} x {p})"
 
-    def go(route: str, stop: Stop) -> tuple[Outcome, str, int]:
+    def go(route: str, stop: Stop) -> tuple[Outcome, str, int, float]:
         return _route(route, asked, sampler, method, stop, seed, beta0, alpha0, callback, bar, jobs)
 
-    outcome, picked, copied = go(route, stop)
+    outcome, picked, copied, compiling = go(route, stop)
     if method == "auto" and Status.PLATEAU in outcome.statuses.values():
-        story += f"; no solution in sight after {outcome.passes:.3g} passes, so rows and columns woven"
-        spent = time.perf_counter() - began
+        story += f"; no solution in sight after {count_passes(outcome.passes)}, so rows and columns woven"
+        spent = time.perf_counter() - began - compiling
         left = stop._replace(max_passes=max(limit - outcome.passes, 1.0), max_seconds=max(seconds - spent, 0.0))
-        first, route = outcome, "rek"
-        outcome, picked, copied = go(route, left)
-        outcome = joined(first, outcome)
+        first, first_copied, route = outcome, copied, "rek"
+        outcome, picked, copied, more = go(route, left)
+        outcome, compiling = joined(first, outcome), compiling + more
+        copied = first_copied + copied - asked.copied
 
     q = len(asked.y)
     zero_row = _zero_row_that_asks(asked, outcome, tol)
@@ -156,6 +160,11 @@ def solve(
     message = status.value
     if zero_row is not None and status is Status.CONVERGED and asked.alpha == 0:
         message += f"; the system is inconsistent: row {zero_row} of X is zero but y is not"
+    if status is not Status.CONVERGED and not isinstance(sampler, str) and not np.all(sampler):
+        message += "; what has sampler weight zero was never picked"
+    storing = max(c.storing for c in outcome.certificates.values())
+    if status is Status.CONVERGED and storing > tol / 10:
+        message += f"; storing x as {asked.dtype} can add {storing:.0e} to it"
     clean_start = beta0 is None or alpha0 is not None
     x = answer(asked, outcome.beta)
     if not np.isfinite(x).all():
@@ -170,7 +179,7 @@ def solve(
         sampler=picked,
         passes=outcome.passes,
         steps=outcome.steps,
-        seconds=time.perf_counter() - began,
+        seconds=time.perf_counter() - began - compiling,
         copied=copied,
         tol=tol,
         statuses=[outcome.statuses[i] for i in range(q)],
@@ -178,8 +187,9 @@ def solve(
         history=outcome.history,
     )
     if status not in (Status.CONVERGED, Status.CALLBACK):
-        reached = f"certificate {result.certificate.value:.1e} after {result.passes:.3g} passes, tol {tol:.0e}"
-        warnings.warn(f"{reached}: {status.value}", ConvergenceWarning, stacklevel=2)
+        worst = result.certificate
+        reached = f"{MEANING[worst.kind]} = {worst.value:.1e} after {count_passes(result.passes)}, tol {tol:.0e}"
+        warnings.warn(f"{reached}: {message}", ConvergenceWarning, stacklevel=2)
     return result
 
 
@@ -195,8 +205,8 @@ def _route(
     callback: Callable[[Progress], object] | None,
     bar: Bar | None,
     jobs: int,
-) -> tuple[Outcome, str, int]:
-    """Run one method; the outcome, the sampler's name and the bytes copied."""
+) -> tuple[Outcome, str, int, float]:
+    """Run one method; the outcome, the sampler's name, the bytes copied and the seconds spent on compiling."""
     given = asked
     if asked.weight is not None and route != "rk":
         given, alpha0 = _scaled(asked), None
@@ -216,8 +226,11 @@ def _route(
         else:
             now = coordinate.start_cols(given, view, beta0)
         source = coordinate.picks(view, now, kind, seed, given.weight)
+    before = time.perf_counter()
+    compile_for(given, view, now)
+    compiling = time.perf_counter() - before
     outcome = run(given, view, source, now, stop, warm=beta0 is not None, callback=callback, bar=bar, jobs=jobs)
-    return outcome, kind if isinstance(kind, str) else "weights", given.copied + view.copied
+    return outcome, kind if isinstance(kind, str) else "weights", given.copied + view.copied, compiling
 
 
 def _scaled(asked: Problem) -> Problem:
@@ -292,5 +305,7 @@ def _which(asked: Problem, route: str, status: Status, outcome: Outcome, clean_s
         return "ridge"
     exact = all(c.kind == "residual" for c in outcome.certificates.values())
     if route == "rcd" or not clean_start:
-        return ("a solution" if exact else "least squares") + " (the only one if X has full column rank)"
+        n, p = asked.X.shape
+        unclaimed = "one of many" if p > n else "the only one if X has full column rank"
+        return f"{'a solution' if exact else 'least squares'} ({unclaimed})"
     return "minimum norm" if exact else "minimum-norm least squares"
