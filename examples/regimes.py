@@ -36,7 +36,7 @@ def table() -> str:
             result = rowcol.solve(case.X, case.y, method=method, tol=1e-12, random_state=0)
             cells.append(f"{error(result.x, case.answer):.0e} {result.status.name.lower()}")
         lines.append(f"{name:<34}" + "".join(f"{cell:<24}" for cell in cells))
-    return "\n".join(lines)
+    return "\n".join(line.rstrip() for line in lines)
 
 
 def curve(case: zoo.Case, method: str, passes: int) -> tuple[list[float], list[float]]:
@@ -73,8 +73,9 @@ def picture(path: Path) -> None:
         ):
             passes, errors = curve(case, method, 80)
             axis.semilogy(passes, errors, label=label, color=colour, linewidth=1.8)
-            if passes[-1] < 60 and errors[-1] > 1e-3:
+            if passes[-1] < 79:
                 axis.semilogy(passes[-1], errors[-1], "o", color=colour)
+            if passes[-1] < 79 and method == "rk":
                 axis.annotate(
                     "stops by itself,\nwith advice", (passes[-1] + 2, errors[-1] * 1.5), color=colour, fontsize=9
                 )

@@ -216,19 +216,20 @@ def _route(
         kind = "norms" if method != "auto" else "chunks" if many_sparse_rows else "shuffled"
     else:
         kind = sampler
-    source: Any
     if route == "rek":
         now = extended.start(given, view, beta0, alpha0)
+    elif route == "rk":
+        now = coordinate.start_rows(given, view, beta0, alpha0)
+    else:
+        now = coordinate.start_cols(given, view, beta0)
+    before = time.perf_counter()
+    compile_for(view, now, kind if isinstance(kind, str) else "norms")
+    compiling = time.perf_counter() - before
+    source: Any
+    if route == "rek":
         source = extended.picks(given, view, now, kind, seed)
     else:
-        if route == "rk":
-            now = coordinate.start_rows(given, view, beta0, alpha0)
-        else:
-            now = coordinate.start_cols(given, view, beta0)
         source = coordinate.picks(view, now, kind, seed, given.weight)
-    before = time.perf_counter()
-    compile_for(given, view, now)
-    compiling = time.perf_counter() - before
     outcome = run(given, view, source, now, stop, warm=beta0 is not None, callback=callback, bar=bar, jobs=jobs)
     return outcome, kind if isinstance(kind, str) else "weights", given.copied + view.copied, compiling
 
@@ -236,7 +237,7 @@ def _route(
 def _scaled(asked: Problem) -> Problem:
     """The same problem with √w moved into X and y: columns need it, rows take weights as they are."""
     assert asked.weight is not None
-    root = np.sqrt(asked.weight).astype(asked.X.real.dtype)
+    root = np.sqrt(asked.weight).astype(np.float32 if asked.X.dtype in (np.float32, np.complex64) else np.float64)
     if sp.issparse(asked.X):
         X = (sp.diags_array(root) @ asked.X).asformat(asked.X.format)
         size = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes

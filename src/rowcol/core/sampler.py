@@ -35,6 +35,7 @@ class Sampler:
     chunk: int = CHUNK
     order: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))  # this pass of `shuffled`, `chunks`
     place: int = 0  # how far into this pass
+    total: float = 0.0  # the sum of the weights
 
 
 @dataclass
@@ -59,7 +60,7 @@ def sampler(kind: Any, m: int, seed: np.random.SeedSequence, weights: np.ndarray
     made = Sampler(kind, m, state, chunk=int(length or CHUNK))
     if kind in ("norms", "weights"):
         assert weights is not None
-        made.keep, made.other = np.empty(m), np.empty(m, np.int64)
+        made.keep, made.other, made.total = np.empty(m), np.empty(m, np.int64), float(weights.sum())
         build(weights if weights.any() else np.ones(m), made.keep, made.other)
     return made
 

@@ -13,9 +13,9 @@ import numpy as np
 
 from ..core.certify import Certificate, certify
 from ..core.problem import Problem, answer, explain_values
-from ..core.sampler import Sampler, Weave, take
+from ..core.sampler import Sampler, Weave, sampler, take
 from ..core.view import State, View, beta, dual, known_diag, narrow, pieces
-from ..engine.lines import Woven, descend, pulls, pushes, residuals, squares
+from ..engine.lines import Woven, descend, norms, pulls, pushes, residuals, squares
 from .progress import Bar, Progress
 from .result import History, Status
 from .stop import Stop, Watch, due, verdict
@@ -53,7 +53,7 @@ def run(
     zeros = np.zeros((q, n), view.b.dtype)
     out = Outcome(np.zeros((q, p), view.b.dtype), zeros, None if view.side == "cols" else zeros.copy())
     watches = [Watch() for _ in range(q)]
-    column2 = np.full(p, -1.0)
+    column2, y_norm = np.full(p, -1.0), np.maximum(np.linalg.norm(problem.y, axis=1), 1e-300)
     # Short rounds first: a tall consistent system is solved long before every row was seen.
     longest = round_of(view, source)
     length = min(longest, max(2 * min(n, p), 512))
@@ -86,9 +86,8 @@ def run(
             out.steps += spent
             out.passes = passes_of(view, source, out.steps)
             _record(out, time.perf_counter() - began, tally[:, 0] / spent, now.ids, q)
-            for i, value, gained in zip(
-                now.ids, estimate(problem, view, source, now, tally / spent), tally[:, 0], strict=True
-            ):
+            values = estimate(problem, view, source, now, tally / spent, y_norm[now.ids])
+            for i, value, gained in zip(now.ids, values, tally[:, 0], strict=True):
                 if view.side == "both" and not watches[i].rounds and value > 0:
                     watches[i].factor = 1.0 / value  # only its fall means something there
                 watches[i].estimate = value
@@ -180,11 +179,13 @@ def round_of(view: View, source: Sampler | Weave) -> int:
     return max(round(1 / passes_of(view, source, 1)), 1)
 
 
-def compile_for(problem: Problem, view: View, now: State) -> None:
+def compile_for(view: View, now: State, kind: str) -> None:
     """Call what the loop will call, on no lines at all: compiling, once a machine, is not solving."""
     t, w, none = now.table, np.ones(1), np.empty(0, np.int64)
+    norms(view.lines, 0, 0, w)
     descend(view.lines, t["diag"], t["lam"], t["b"], t["x"], now.s, none)
     lines = view.lines.rows if isinstance(view.lines, Woven) else view.lines
+    take(sampler(kind, 1, np.random.SeedSequence(0), w), 1)
     square = np.zeros((1, 1), view.b.dtype)
     if view.side == "cols":
         pushes(lines, 0, 0, square, square)
@@ -194,15 +195,15 @@ def compile_for(problem: Problem, view: View, now: State) -> None:
         squares(lines, 0, 0, w, w)
 
 
-def estimate(problem: Problem, view: View, source: Sampler | Weave, now: State, mean: np.ndarray) -> np.ndarray:
+def estimate(
+    problem: Problem, view: View, source: Sampler | Weave, now: State, mean: np.ndarray, y_norm: np.ndarray
+) -> np.ndarray:
     """The certificates, from a round's mean gain and mean squared slope; on both sides, up to a factor."""
     gain, slope2 = mean.T
     if isinstance(source, Weave):
         return np.sqrt(gain)
     # Picks in proportion to d_i = ‖a_i‖² + λ_i meet |g_i|²/d_i with mean Σ|g_i|²/Σd_i; even picks, Σ|g_i|²/m.
-    m = view.b.shape[1]
-    slopes2 = gain * (now.table["diag"][:m].sum() + view.lam.sum()) if source.kind == "norms" else slope2 * m
-    y_norm = np.maximum(np.linalg.norm(problem.y[now.ids], axis=1), 1e-300)
+    slopes2 = gain * source.total if source.kind == "norms" else slope2 * view.b.shape[1]
     if view.side == "rows":
         return np.sqrt(slopes2) / y_norm
     if problem.alpha > 0:
