@@ -7,6 +7,8 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -131,33 +133,26 @@ def solve(
     stop = Stop(tol, limit, seconds)
     bar = Bar(tol) if progress or (progress is None and sys.stderr.isatty()) else None
     route = ("rcd" if n >= p else "rk") if method == "auto" else method
-    story = ""
-    if method == "auto":
-        tall = f"columns, because X has no more columns than rows ({n} x {p})"
-        story = tall if route == "rcd" else f"rows, because X is wide ({n} x {p})"
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # what leaves float64 is found, and said
+        outcome = _route(route, asked, sampler, method, stop, seed, beta0, alpha0, callback, bar, jobs)
+        story = ""
+        if method == "auto":
+            story = f"rows, because X is wide ({n} x {p})"
+            if route == "rcd":
+                story = f"columns, because X has no more columns than rows ({n} x {p})"
+        stuck = [i for i, status in outcome.statuses.items() if status is Status.PLATEAU]
+        if method == "auto" and stuck and set(outcome.statuses.values()) <= {Status.CONVERGED, Status.PLATEAU}:
+            story += f"; no solution in sight after {count_passes(outcome.passes)}, so rows and columns woven"
+            spent = time.perf_counter() - began - outcome.compiling
+            left = stop._replace(max_passes=max(limit - outcome.passes, 1.0), max_seconds=max(seconds - spent, 0.0))
+            some = asked._replace(y=asked.y[stuck], scale=asked.scale[stuck])
+            watch = None if callback is None else partial(_whole, callback, asked, outcome, stuck)
+            more = _route("rek", some, sampler, method, left, seed, None, None, watch, bar, jobs)
+            route, outcome = "rek", joined(outcome, more, stuck)
 
-    def go(route: str, stop: Stop) -> tuple[Outcome, str, int, float]:
-        return _route(route, asked, sampler, method, stop, seed, beta0, alpha0, callback, bar, jobs)
-
-    outcome, picked, copied, compiling = go(route, stop)
-    if method == "auto" and Status.PLATEAU in outcome.statuses.values():
-        story += f"; no solution in sight after {count_passes(outcome.passes)}, so rows and columns woven"
-        spent = time.perf_counter() - began - compiling
-        left = stop._replace(max_passes=max(limit - outcome.passes, 1.0), max_seconds=max(seconds - spent, 0.0))
-        first, first_copied, route = outcome, copied, "rek"
-        outcome, picked, copied, more = go(route, left)
-        outcome, compiling = joined(first, outcome), compiling + more
-        copied = first_copied + copied - asked.copied
-
-    q = len(asked.y)
-    zero_row = _zero_row_that_asks(asked, outcome, tol)
-    if zero_row is not None and route == "rk" and asked.alpha == 0:
-        outcome.statuses = {
-            i: s if s in (Status.CONVERGED, Status.CALLBACK) else Status.INCONSISTENT
-            for i, s in outcome.statuses.items()
-        }
     status = next(s for s in WORST_FIRST if s in outcome.statuses.values())
     message = status.value
+    zero_row = next(iter(outcome.zero_rows.values()), None)
     if zero_row is not None and status is Status.CONVERGED and asked.alpha == 0:
         message += f"; the system is inconsistent: row {zero_row} of X is zero but y is not"
     if status is not Status.CONVERGED and not isinstance(sampler, str) and not np.all(sampler):
@@ -167,20 +162,23 @@ def solve(
         message += f"; storing x as {asked.dtype} can add {storing:.0e} to it"
     clean_start = beta0 is None or alpha0 is not None
     x = answer(asked, outcome.beta)
-    if not np.isfinite(x).all():
-        raise ValueError(f"the solution leaves {x.dtype}: rescale X or y")
+    lost = np.linalg.norm(x.reshape(p, -1).T / asked.scale[:, None] - outcome.beta, axis=1)
+    if not (lost <= 1e-3 * np.linalg.norm(outcome.beta, axis=1)).all():
+        raise ValueError(f"the solution is too large or too small for {x.dtype}: rescale X or y")
+    dual = None if outcome.alpha is None or (asked.alpha == 0 and not clean_start) else answer(asked, outcome.alpha)
+    q = len(asked.y)
     result = Result(
         x=x,
-        dual=_dual(asked, route, outcome, clean_start),
+        dual=dual if dual is not None and np.isfinite(dual).all() else None,
         status=status,
         message=message,
         solution=_which(asked, route, status, outcome, clean_start),
         method=f"{route} (auto: {story})" if method == "auto" else route,
-        sampler=picked,
+        sampler=outcome.sampler,
         passes=outcome.passes,
         steps=outcome.steps,
-        seconds=time.perf_counter() - began - compiling,
-        copied=copied,
+        seconds=time.perf_counter() - began - outcome.compiling,
+        copied=asked.copied + outcome.copied,
         tol=tol,
         statuses=[outcome.statuses[i] for i in range(q)],
         certificates=[outcome.certificates[i] for i in range(q)],
@@ -191,6 +189,17 @@ def solve(
         reached = f"{MEANING[worst.kind]} = {worst.value:.1e} after {count_passes(result.passes)}, tol {tol:.0e}"
         warnings.warn(f"{reached}: {message}", ConvergenceWarning, stacklevel=2)
     return result
+
+
+def _whole(
+    callback: Callable[[Progress], object], asked: Problem, done: Outcome, stuck: list[int], part: Progress
+) -> object:
+    """Show a callback all right-hand sides and all work while only some are still being solved."""
+    x = part.x
+    if not asked.single:
+        x = answer(asked, done.beta)
+        x[:, stuck] = part.x
+    return callback(replace(part, x=x, passes=done.passes + part.passes, steps=done.steps + part.steps))
 
 
 def _route(
@@ -205,11 +214,14 @@ def _route(
     callback: Callable[[Progress], object] | None,
     bar: Bar | None,
     jobs: int,
-) -> tuple[Outcome, str, int, float]:
-    """Run one method; the outcome, the sampler's name, the bytes copied and the seconds spent on compiling."""
+) -> Outcome:
+    """Run one method; what it found in terms of the user's rows, and what it took."""
     given = asked
     if asked.weight is not None and route != "rk":
-        given, alpha0 = _scaled(asked), None
+        given = _scaled(asked)
+        if alpha0 is not None:
+            root = np.sqrt(asked.weight)
+            alpha0 = np.divide(alpha0, root, out=np.zeros_like(alpha0), where=root > 0)
     view = {"rk": rows, "rcd": cols, "rek": both}[route](given)
     if isinstance(sampler, str) and sampler == "auto":
         many_sparse_rows = route == "rk" and sp.issparse(asked.X) and asked.alpha == 0 and asked.X.shape[0] >= 10_000
@@ -230,14 +242,25 @@ def _route(
         source = extended.picks(given, view, now, kind, seed)
     else:
         source = coordinate.picks(view, now, kind, seed, given.weight)
-    outcome = run(given, view, source, now, stop, warm=beta0 is not None, callback=callback, bar=bar, jobs=jobs)
-    return outcome, kind if isinstance(kind, str) else "weights", given.copied + view.copied, compiling
+    out = run(given, view, source, now, stop, warm=beta0 is not None, callback=callback, bar=bar, jobs=jobs)
+    out.compiling, out.copied = compiling, given.copied - asked.copied + view.copied
+    out.sampler = kind if isinstance(kind, str) else "weights"
+    out.zero_rows = _zero_rows(given, out, stop.tol)
+    if route == "rk" and asked.alpha == 0:
+        for i in out.zero_rows:
+            if out.statuses[i] not in (Status.CONVERGED, Status.CALLBACK):
+                out.statuses[i] = Status.INCONSISTENT
+    if route == "rcd" and asked.alpha > 0:
+        out.alpha = out.residual / asked.alpha  # α* = W(y − Xβ*)/alpha
+    if given is not asked and out.alpha is not None and asked.weight is not None:
+        out.alpha = out.alpha * np.sqrt(asked.weight)
+    return out
 
 
 def _scaled(asked: Problem) -> Problem:
     """The same problem with √w moved into X and y: columns need it, rows take weights as they are."""
     assert asked.weight is not None
-    root = np.sqrt(asked.weight).astype(np.float32 if asked.X.dtype in (np.float32, np.complex64) else np.float64)
+    root = np.sqrt(asked.weight)  # in double precision, also where X is not: rounding X would change the problem
     if sp.issparse(asked.X):
         X = (sp.diags_array(root) @ asked.X).asformat(asked.X.format)
         size = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
@@ -263,10 +286,16 @@ def _start(x0: Any, asked: Problem) -> tuple[np.ndarray | None, np.ndarray | Non
         raise ValueError(f"x0 must have shape {shape}, got {beta.shape}")
     if not np.isfinite(beta).all():
         raise ValueError("x0 has a NaN or infinity")
-    scale = asked.scale[:, None]
-    rows_of = np.ascontiguousarray(beta.reshape(p, -1).T / scale, dtype=asked.y.dtype)
+    # where y is zero so is the answer, wherever one starts
+    scale = np.where(asked.y.any(axis=1), asked.scale, np.inf)[:, None]
+    with np.errstate(over="ignore"):
+        rows_of = np.ascontiguousarray(beta.reshape(p, -1).T / scale, dtype=asked.y.dtype)
+    if not (np.abs(rows_of) < 1e140).all():
+        raise ValueError("x0 is too large beside y: rescale it, or start from zero")
     if dual is not None and np.shape(dual) == ((n,) if asked.single else (n, q)):
-        return rows_of, np.ascontiguousarray(np.reshape(dual, (n, -1)).T / scale, dtype=asked.y.dtype)
+        alpha = np.ascontiguousarray(np.reshape(dual, (n, -1)).T / scale, dtype=asked.y.dtype)
+        if (np.abs(alpha) < 1e140).all():
+            return rows_of, alpha
     if not rows_of.any():
         return None, None
     if p > n and asked.alpha == 0:
@@ -279,23 +308,26 @@ def _start(x0: Any, asked: Problem) -> tuple[np.ndarray | None, np.ndarray | Non
     return rows_of, None
 
 
-def _dual(asked: Problem, route: str, outcome: Outcome, clean_start: bool) -> np.ndarray | None:
-    root = np.ones(asked.X.shape[0]) if asked.weight is None else np.sqrt(asked.weight)
-    if route == "rcd":
-        return answer(asked, root * outcome.residual / asked.alpha) if asked.alpha > 0 else None
-    if outcome.alpha is None or (asked.alpha == 0 and not clean_start):
-        return None  # x is not Xᴴα
-    return answer(asked, outcome.alpha if route == "rk" else root * outcome.alpha)
-
-
-def _zero_row_that_asks(asked: Problem, outcome: Outcome, tol: float) -> int | None:
-    """A row of zeros whose right-hand side is not small; such rows are left exactly as y has them."""
-    for y, r in zip(asked.y, outcome.residual, strict=True):
-        large = (r == y if asked.weight is None else (asked.weight > 0)) & (np.abs(y) > tol * np.linalg.norm(y))
-        for i in np.flatnonzero(large)[:1000]:
-            if not (asked.X[[i]].count_nonzero() if sp.issparse(asked.X) else asked.X[i].any()):
-                return int(i)
-    return None
+def _zero_rows(given: Problem, out: Outcome, tol: float) -> dict[int, int]:
+    """For each right-hand side that has one, a row of zeros that asks for more than tol‖y‖."""
+    found = {}
+    counts = None
+    for i, (y, r) in enumerate(zip(given.y, out.residual, strict=True)):
+        # a row of zeros leaves y_i exactly as it is
+        untouched = np.flatnonzero((r == y) & (np.abs(y) > tol * np.linalg.norm(y)))
+        if given.weight is not None:
+            untouched = untouched[given.weight[untouched] > 0]
+        if untouched.size and sp.issparse(given.X):
+            if counts is None:
+                kept = given.X.tocoo()
+                counts = np.bincount(kept.coords[0][kept.data != 0], minlength=given.X.shape[0])
+            untouched = untouched[counts[untouched] == 0]
+        elif untouched.size:
+            parts = (untouched[k : k + 4096] for k in range(0, untouched.size, 4096))
+            untouched = next((z for z in (u[~given.X[u].any(axis=1)] for u in parts) if z.size), untouched[:0])
+        if untouched.size:
+            found[i] = int(untouched[0])
+    return found
 
 
 def _which(asked: Problem, route: str, status: Status, outcome: Outcome, clean_start: bool) -> str:

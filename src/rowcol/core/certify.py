@@ -114,16 +114,18 @@ def certify(
         pair = None if back is None or alpha is None else (alpha[q], back[q])
         # three more: the subtraction from y, the weight and the product of two rounded numbers
         units = UNIT * (terms_rho + 3), UNIT * (terms_slope + 3)
-        one = _one(problem, y[q], w, beta[q], rho[q], slope[q], np.sqrt(column2), pair, units)
+        scale = float(problem.scale[ids[q]])
+        one = _one(problem, y[q], w, beta[q], rho[q], slope[q], np.sqrt(column2), pair, units, scale)
         if not math.isfinite(one.residual_norm + one.gradient_norm):
             raise ValueError(explain_values(problem.X))
-        certificates.append(_in_users_units(one, float(problem.scale[ids[q]])))
+        certificates.append(_in_users_units(one, scale, problem.gauge))
     return Evidence(certificates, rho, back)
 
 
-def _in_users_units(c: Certificate, scale: float) -> Certificate:
+def _in_users_units(c: Certificate, scale: float, gauge: float) -> Certificate:
     bound = None if c.error_bound is None else c.error_bound * scale
-    return c._replace(residual_norm=c.residual_norm * scale, gradient_norm=c.gradient_norm * scale, error_bound=bound)
+    residual, gradient = c.residual_norm * scale * math.sqrt(gauge), c.gradient_norm * scale * gauge
+    return c._replace(residual_norm=residual, gradient_norm=gradient, error_bound=bound)
 
 
 def _sum_of_lines(
@@ -178,8 +180,9 @@ def _check_column_norms(problem: Problem, column2: np.ndarray) -> None:
     if not np.isfinite(column2).all():
         raise ValueError(explain_values(problem.X))
     faint = np.flatnonzero(column2 < 1e-280)
-    if faint.size and problem.weight is None:
-        tallest = abs(problem.X[:, faint]).max(axis=0)
+    if faint.size:
+        columns = problem.X[:, faint]
+        tallest = abs(columns if problem.weight is None else columns[problem.weight > 0]).max(axis=0)
         tallest = tallest.toarray().ravel() if hasattr(tallest, "toarray") else tallest
         if tallest.any():
             j = int(faint[np.argmax(tallest > 0)])
@@ -196,6 +199,7 @@ def _one(
     column: np.ndarray,
     pair: tuple[np.ndarray, np.ndarray] | None,
     units: tuple[float, float],
+    scale_of_y: float,
 ) -> Certificate:
     lam, root = problem.alpha, np.sqrt(w)
     y_norm, rho_norm, beta_norm = _norm(root * y), _norm(root * rho), _norm(beta)
@@ -207,6 +211,9 @@ def _one(
     # Storing β in single precision moves ρ by at most this, and β itself by at most d_beta.
     stored = float(np.finfo(problem.dtype).eps) / 2 if problem.dtype.itemsize < problem.y.dtype.itemsize else 0.0
     s_rho, d_beta = stored * reach, stored * beta_norm
+    tiny = float(np.finfo(problem.dtype).smallest_subnormal) / scale_of_y
+    if tiny * math.sqrt(len(beta)) > UNIT * beta_norm:  # x is stored in subnormal numbers
+        s_rho, d_beta = s_rho + tiny * float(column.sum()), d_beta + tiny * math.sqrt(len(beta))
     gradient_norm = _norm(slope - lam * beta)
     scale = y_norm if y_norm > 0 else reach
     if scale == 0.0:  # y = 0 and β = 0
@@ -241,6 +248,41 @@ def _one(
     storing = s_rho * (1 + angle) / (rho_norm - d_rho - s_rho) if rho_norm > d_rho + s_rho else math.inf
     rounding = d_column / (rho_norm - d_rho)
     return Certificate("gradient", angle, rounding, storing, rho_norm, gradient_norm, None, exhausted)
+
+
+def hopeless(problem: Problem, view: View, beta: np.ndarray, i: int, steps: int) -> bool:
+    """Do conjugate gradients from a row method's β come to rest, in a few passes, at a residual that is not small?
+
+    So they do if no β fits. They do not where rows are slow only: those residuals they take down, or keep taking down.
+    """
+    n, p = problem.X.shape
+    root = np.ones(n) if problem.weight is None else np.sqrt(problem.weight)
+
+    def image(v: np.ndarray) -> np.ndarray:
+        out = np.empty((1, n), v.dtype)
+        for start, stop in pieces(n, view.cost):
+            pulls(view.lines, start, stop, v, out)
+        return root * out
+
+    def back(u: np.ndarray) -> np.ndarray:
+        out = np.zeros((1, p), u.dtype)
+        for start, stop in pieces(n, view.cost):
+            pushes(view.lines, start, stop, root * u, out)
+        return out
+
+    r = root * problem.y[i] - image(beta[None].copy())
+    slope = back(r)
+    direction, norms = slope.copy(), [_norm(r)]
+    for _ in range(min(max(steps, 20), 2 * min(n, p) + 5)):
+        moved, slope2 = image(direction), _norm(slope) ** 2
+        if not 0.0 < _norm(moved) < math.inf:
+            break
+        r = r - slope2 / _norm(moved) ** 2 * moved
+        slope = back(r)
+        direction = slope + _norm(slope) ** 2 / slope2 * direction
+        norms.append(_norm(r))
+    third = norms[2 * len(norms) // 3]
+    return 1e-3 * norms[0] < norms[-1] and norms[-1] > 0.98 * third
 
 
 def _norm(a: np.ndarray) -> float:

@@ -18,7 +18,8 @@ class Problem(NamedTuple):
     y: np.ndarray  # (q, n) float64 or complex128, one right-hand side a row, of size near one
     scale: np.ndarray  # (q,) powers of two: y times scale is what the user gave
     alpha: float
-    weight: np.ndarray | None  # (n,) float64, None for all ones
+    weight: np.ndarray | None  # (n,) float64, the largest near one; None for all ones
+    gauge: float  # a power of four: weight and alpha times gauge are what the user gave
     single: bool  # y came as one dimension
     dtype: np.dtype  # of the answer: as precise as X, complex if X or y is
     copied: int  # bytes copied to get here
@@ -30,7 +31,13 @@ def problem(X: Any, y: Any, alpha: Any = 0.0, sample_weight: Any = None) -> Prob
     n = X.shape[0]
     y, single = right_hand_sides(y, n)
     alpha = real_number(alpha, "alpha", at_least=0.0)
-    weight = None if sample_weight is None else weights(sample_weight, n)
+    weight, gauge = None, 1.0
+    if sample_weight is not None:
+        weight = weights(sample_weight, n)
+        gauge = 4.0 ** ((math.frexp(float(weight.max()))[1] - 1) // 2)
+        weight, alpha = weight / gauge, alpha / gauge
+        if not math.isfinite(alpha):
+            raise ValueError("alpha is too large beside such sample_weight: rescale them")
     is_complex = np.iscomplexobj(X) or np.iscomplexobj(y)
     single_precision = X.dtype in (np.float32, np.complex64)
     dtype = np.result_type(np.float32 if single_precision else np.float64, np.complex64 if is_complex else np.float32)
@@ -39,7 +46,7 @@ def problem(X: Any, y: Any, alpha: Any = 0.0, sample_weight: Any = None) -> Prob
     tallest = np.maximum(np.abs(y.real).max(axis=0), np.abs(y.imag).max(axis=0))
     scale = np.ldexp(1.0, np.frexp(np.where(tallest > 0, tallest, 1.0))[1] - 1)
     y = np.ascontiguousarray((y / scale).T, dtype=state)
-    return Problem(X, y, scale, alpha, weight, single, dtype, copied)
+    return Problem(X, y, scale, alpha, weight, gauge, single, dtype, copied)
 
 
 def answer(problem: Problem, a: np.ndarray) -> np.ndarray:
@@ -188,4 +195,6 @@ def explain_values(X: Any) -> str:
                 place = f"row {4096 * k + where[0]}, column {where[1]}"
             return f"X has a NaN or infinity at {place}: drop or fill such rows first"
         top = max(top, float(np.abs(part).max(initial=0.0)))
+    if 1e-140 < top < 1e140:
+        return "the numbers met on the way leave float64: rescale X, y, alpha, x0 or sample_weight"
     return f"X has values near {top:.0e}, whose squares leave float64: rescale its rows or columns"

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from ..engine.lines import RUN, Dense, Lines, Sparse, Woven, extent, norms, pushes
+from ..engine.lines import RUN, Dense, Lines, Sparse, Woven, descend, extent, norms, pushes
 from .problem import Problem
 
 PIECE = 64_000_000  # numbers touched by one compiled call: about 0.1 s, 0.5 s where the memory is slow
@@ -79,7 +79,7 @@ def row_lines(X: Any) -> tuple[Dense | Sparse, int]:
     if sp.issparse(X):
         return _compressed(X, X.tocsr())
     a = X if X.flags.c_contiguous else _transposed(X.T)
-    return Dense(_readonly(a)), 0 if a is X else a.nbytes
+    return Dense(_readonly(a)), 0 if np.may_share_memory(a, X) else a.nbytes
 
 
 def col_lines(X: Any) -> tuple[Dense | Sparse, int]:
@@ -87,7 +87,7 @@ def col_lines(X: Any) -> tuple[Dense | Sparse, int]:
     if sp.issparse(X):
         return _compressed(X, X.tocsc())
     a = X.T if X.flags.f_contiguous else _transposed(X)
-    return Dense(_readonly(a)), 0 if a.base is X else a.nbytes
+    return Dense(_readonly(a)), 0 if np.may_share_memory(a, X) else a.nbytes
 
 
 def _compressed(X: Any, Z: Any) -> tuple[Sparse, int]:
@@ -196,6 +196,15 @@ def known_diag(view: View, now: State) -> np.ndarray:
             norms(view.lines, start, stop, full)
         diag[:m] = np.where(diag[:m] < 0, full, diag[:m])
     return diag[:m]
+
+
+def fill_diag(view: View, now: State) -> None:
+    """Fill in every ‖a_i‖² by the very code that would do so on the way: on steps from zero to zero."""
+    m = view.b.shape[1]
+    unknown = np.flatnonzero(now.table["diag"][:m] < 0)
+    spare, s = _table(m, 1, view.b.dtype), np.zeros((1, view.s0.shape[1]), view.b.dtype)
+    for start, stop in pieces(unknown.size, view.cost):
+        descend(view.lines, now.table["diag"], spare["lam"], spare["b"], spare["x"], s, unknown[start:stop])
 
 
 def pieces(count: int, cost: float) -> list[tuple[int, int]]:

@@ -33,20 +33,21 @@ def start_rows(problem: Problem, view: View, beta0: np.ndarray | None, alpha0: n
     """A row state from β0 and, where known, the α0 it came from."""
     if beta0 is None:
         return state(view)
+    if alpha0 is not None:  # β = Xᴴα anew: of this X, and of the rows that count
+        alpha0 = np.ascontiguousarray(alpha0 if view.skip is None else np.where(view.skip, 0.0, alpha0))
+        return state(view, alpha0, image(view, alpha0))
     if problem.alpha == 0:
-        return state(view, alpha0, beta0)
+        return state(view, None, beta0)
     # Ridge by rows lives on β = Xᴴα. Without an α the best multiple of the residual of β0 is a start that is exact
     # if β0 is the solution, where α* = Wρ/alpha, and never worse than zero.
-    if alpha0 is None:
-        w = np.ones(problem.X.shape[0]) if problem.weight is None else problem.weight
-        rho = w * (problem.y - _products(view, beta0))
-        back = image(view, rho)
-        inverse = np.divide(1.0, w, out=np.zeros_like(w), where=w > 0)
-        bottom = (np.abs(back) ** 2).sum(1) + problem.alpha * (np.abs(rho) ** 2 * inverse).sum(1)
-        top = (problem.y * rho.conj()).sum(1)
-        best = np.divide(top.conj(), bottom, out=np.zeros_like(top), where=bottom > 0)[:, None]
-        return state(view, best * rho, best * back)
-    return state(view, alpha0, image(view, np.ascontiguousarray(alpha0)))
+    w = np.ones(problem.X.shape[0]) if problem.weight is None else problem.weight
+    rho = w * (problem.y - _products(view, beta0))
+    back = image(view, rho)
+    inverse = np.divide(1.0, w, out=np.zeros_like(w), where=w > 0)
+    bottom = (np.abs(back) ** 2).sum(1) + problem.alpha * (np.abs(rho) ** 2 * inverse).sum(1)
+    top = (problem.y * rho.conj()).sum(1)
+    best = np.divide(top.conj(), bottom, out=np.zeros_like(top), where=bottom > 0)[:, None]
+    return state(view, best * rho, best * back)
 
 
 def start_cols(problem: Problem, view: View, beta0: np.ndarray | None) -> State:

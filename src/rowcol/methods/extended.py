@@ -33,9 +33,10 @@ def start(problem: Problem, view: View, beta0: np.ndarray | None, alpha0: np.nda
         return state(view)
     n, p = problem.X.shape
     x = np.zeros(view.b.shape, view.b.dtype)
+    if alpha0 is not None:  # β = Xᴴα anew, of this X
+        x[:, p:] = alpha0
+        beta0 = image(view, x)[:, n:]
     x[:, :p] = beta0.conj()
     s = view.s0 + image(view, x)
     s[:, n:] = beta0
-    if alpha0 is not None:
-        x[:, p:] = alpha0
     return state(view, x, s)

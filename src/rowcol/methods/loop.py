@@ -8,13 +8,14 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
-from ..core.certify import Certificate, certify
+from ..core.certify import Certificate, certify, hopeless
 from ..core.problem import Problem, answer, explain_values
 from ..core.sampler import Sampler, Weave, sampler, take
-from ..core.view import State, View, beta, dual, known_diag, narrow, pieces
+from ..core.view import State, View, beta, dual, fill_diag, narrow, pieces
 from ..engine.lines import Woven, descend, norms, pulls, pushes, residuals, squares
 from .progress import Bar, Progress
 from .result import History, Status
@@ -33,6 +34,10 @@ class Outcome:
     passes: float = 0.0
     steps: int = 0
     history: History = field(default_factory=History)
+    zero_rows: dict[int, int] = field(default_factory=dict)  # a row of zeros that asks for something
+    sampler: str = ""
+    copied: int = 0
+    compiling: float = 0.0  # seconds
 
 
 def run(
@@ -63,7 +68,7 @@ def run(
     with ExitStack() as stack:
         pool = None
         if min(jobs, q) > 1:
-            known_diag(view, now)  # filled in beforehand, so that threads only read it
+            fill_diag(view, now)  # beforehand, so that threads only read it
             pool = stack.enter_context(ThreadPoolExecutor(min(jobs, q)))
         if bar is not None:
             stack.callback(bar.close)
@@ -138,7 +143,9 @@ def _look(
         out.beta[i], out.residual[i] = answers[k], evidence.residual[k]
         if out.alpha is not None and duals is not None:
             out.alpha[i] = duals[k]
-        status = verdict(watches[i], stop, out.passes, found, answers[k], plain_rows) or otherwise
+        # as many steps as there were passes: asking costs no more than was spent
+        ask = partial(hopeless, problem, view, answers[k], int(i), int(out.passes)) if plain_rows else None
+        status = verdict(watches[i], stop, out.passes, found, ask) or otherwise
         if status is not None:
             out.statuses[int(i)] = status
             done[place] = True
@@ -214,22 +221,41 @@ def estimate(
 
 
 def _record(out: Outcome, seconds: float, energy: np.ndarray, ids: np.ndarray, q: int) -> None:
-    full = np.full(q, np.nan)
-    full[ids] = energy
     out.history.passes.append(out.passes)
     out.history.seconds.append(seconds)
-    out.history.energy.append(full)
+    out.history.energy.append(_spread(energy, ids, q))
 
 
-def joined(first: Outcome, second: Outcome) -> Outcome:
-    """The second run, with the work and the history of the first before it."""
+def joined(first: Outcome, second: Outcome, where: list[int]) -> Outcome:
+    """The first run, with the right-hand sides `where` taken from the second, and the work of both."""
     a, b = first.history, second.history
     history = History(
         a.passes + [first.passes + v for v in b.passes],
         a.seconds + [a.seconds[-1] + v for v in b.seconds],
-        a.energy + b.energy,
-        a.certificate + [(first.passes + v, i, c) for v, i, c in b.certificate],
+        a.energy + [_spread(v, where, len(first.beta)) for v in b.energy],
+        a.certificate + [(first.passes + v, where[i], c) for v, i, c in b.certificate],
         a.check_seconds + b.check_seconds,
     )
-    second.passes, second.steps, second.history = first.passes + second.passes, first.steps + second.steps, history
-    return second
+    first.beta[where], first.residual[where] = second.beta, second.residual
+    if first.alpha is not None and second.alpha is not None:
+        first.alpha[where] = second.alpha
+    return Outcome(
+        first.beta,
+        first.residual,
+        first.alpha,
+        first.certificates | {where[i]: c for i, c in second.certificates.items()},
+        first.statuses | {where[i]: s for i, s in second.statuses.items()},
+        first.passes + second.passes,
+        first.steps + second.steps,
+        history,
+        first.zero_rows | {where[i]: row for i, row in second.zero_rows.items()},
+        second.sampler,
+        first.copied + second.copied,
+        first.compiling + second.compiling,
+    )
+
+
+def _spread(values: np.ndarray, where: list[int] | np.ndarray, q: int) -> np.ndarray:
+    full = np.full(q, np.nan)
+    full[where] = values
+    return full

@@ -4,12 +4,14 @@ Every step tells, at no cost, its slope g_i and what it gained, |step|²(‖a_i�
 the certificate (`estimate`, in loop.py); each exact look corrects the estimate by a factor for the next.
 
 Steps that fit an inconsistent system never die out. The gains of a convergent row method add up to ‖β0 − β*‖²
-(Pythagoras, (23)): over doubling stretches of steps their mean falls by half or more, while on a plateau it stays.
+(Pythagoras, (23)): over doubling stretches of steps their mean falls by half or more, while on a plateau it stays. Slow
+systems can look alike for long; so before rows give up, a few conjugate-gradient steps ask whether any β fits.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -35,7 +37,7 @@ class Watch:
     factor: float = 1.0  # what the last look found, over what was estimated then
     looked: float = 0.0  # passes at that time
     suspect: bool = False  # the look now due is for a suspected plateau
-    stuck: list[tuple[float, np.ndarray]] = field(default_factory=list)  # residual norm and β at such looks
+    stuck_at: float = math.nan  # the residual norm at the first such look
     next_doubt: float = 0.0  # passes before which a plateau is not suspected again
     rounds: list[tuple[int, float]] = field(default_factory=list)  # steps and energy gained, round by round
     flat_at: float = 0.0  # passes at which flatness was last judged
@@ -69,31 +71,22 @@ def _flat(rounds: list[tuple[int, float]]) -> bool:
 
 
 def verdict(
-    watch: Watch, stop: Stop, passes: float, found: Certificate, beta: np.ndarray, rows_without_alpha: bool
+    watch: Watch, stop: Stop, passes: float, found: Certificate, hopeless: Callable[[], bool] | None
 ) -> Status | None:
-    """What an exact look says: done, hopeless, or (None) go on."""
+    """What an exact look says: done, hopeless, or (None) go on. `hopeless` asks, at some cost, if no β fits."""
     watch.looked = passes
     if 0 < watch.estimate < math.inf:
         watch.factor = found.value / watch.estimate
     if found.value <= stop.tol:
         return Status.CONVERGED
-    if found.exhausted and (watch.suspect or found.rounding >= stop.tol):
+    suspect, watch.suspect = watch.suspect, False
+    if found.exhausted and (suspect or found.rounding >= stop.tol):
         return Status.ROUNDING
-    if watch.suspect and rows_without_alpha:
-        watch.stuck = [*watch.stuck[-2:], (found.residual_norm, beta.copy())]
-        if _wanders(watch.stuck):
-            return Status.PLATEAU
+    if suspect and hopeless is not None:
+        if found.residual_norm >= 0.7 * watch.stuck_at:  # False while stuck_at is NaN
+            if hopeless():
+                return Status.PLATEAU
+            watch.next_doubt = 4 * passes
+        else:
+            watch.stuck_at = found.residual_norm
     return None
-
-
-def _wanders(stuck: list[tuple[float, np.ndarray]]) -> bool:
-    """Has β, over three looks, gone nowhere?
-
-    A slow but consistent system is flat too, but there β moves on in the same direction from look to look. Around
-    the horizon of an inconsistent one (Section 4) it turns: the two moves between three looks point apart.
-    """
-    if len(stuck) < 3 or stuck[-1][0] < 0.7 * stuck[0][0]:
-        return False
-    first, second = stuck[1][1] - stuck[0][1], stuck[2][1] - stuck[1][1]
-    together = float(np.vdot(first, second).real)
-    return together <= 0.25 * float(np.linalg.norm(first) * np.linalg.norm(second))
