@@ -24,7 +24,7 @@ from numba import njit  # noqa: E402
 import rowcol  # noqa: E402
 from rowcol.core.problem import problem  # noqa: E402
 from rowcol.core.sampler import sampler, take  # noqa: E402
-from rowcol.core.view import cols, rows, state  # noqa: E402
+from rowcol.core.view import cols, pack, packing_pays, rows, state  # noqa: E402
 from rowcol.engine.lines import AHEAD, CACHE_LINE, descend, fetch  # noqa: E402
 
 FAST = {"reassoc", "contract", "nsz"}
@@ -95,6 +95,8 @@ def lines_of(n, p, dtype, rng):
 
 def stepper(view, picks):
     now = state(view)
+    if packing_pays(view):  # as the loop does after two passes
+        view, now = pack(view, now)
     t = now.table
     return lambda: descend(view.lines, t["diag"], t["lam"], t["b"], t["x"], now.s, picks)
 

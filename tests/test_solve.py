@@ -661,3 +661,15 @@ def test_compiling_is_not_solving():
         total, seconds, status = run_script(code, NUMBA_CACHE_DIR=folder).split()
     assert status == "CONVERGED"
     assert float(seconds) < 0.6 * float(total)
+
+
+def test_long_solves_of_short_rows_are_packed_and_the_copy_is_counted(rng, monkeypatch):
+    X, y = rng.standard_normal((400, 6)), rng.standard_normal(400)
+    settings = dict(method="rk", alpha=1.0, tol=1e-11, random_state=0)
+    plain = rowcol.solve(X, y, **settings)
+    monkeypatch.setattr("rowcol.core.view.PACKED_FROM", 0)
+    packed = rowcol.solve(X, y, **settings)
+    assert plain.passes > 3
+    assert (plain.copied, packed.copied) == (0, X.nbytes)
+    close(packed.x, plain.x, 1e-9)
+    assert quiet(X, y, **{**settings, "max_passes": 2}).copied == 0

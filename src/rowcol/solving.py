@@ -243,7 +243,7 @@ def _route(
     else:
         source = coordinate.picks(view, now, kind, seed, given.weight)
     out = run(given, view, source, now, stop, warm=beta0 is not None, callback=callback, bar=bar, jobs=jobs)
-    out.compiling, out.copied = compiling, given.copied - asked.copied + view.copied
+    out.compiling, out.copied = compiling, given.copied - asked.copied + view.copied + out.copied
     out.sampler = kind if isinstance(kind, str) else "weights"
     out.zero_rows = _zero_rows(given, out, stop.tol)
     if route == "rk" and asked.alpha == 0:

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
 
-from oracle import close, jump
-from rowcol.core.view import col_lines, pieces, row_lines
+from oracle import as_given, close, jump
+from rowcol.core.view import col_lines, pack, pieces, row_lines, rows, state
 from rowcol.engine import lines as engine
 from rowcol.engine.lines import RUN, Dense, Sparse, Woven, descend, norms, pulls, pushes, residuals, squares
 
@@ -225,3 +225,17 @@ def test_pieces_are_cut_between_runs_and_cover_everything():
         assert (cuts[0][0], cuts[-1][1]) == (0, count)
         assert all(a % RUN == 0 for a, _ in cuts)
         assert all((b - a) * cost <= 64e6 or b - a <= RUN for a, b in cuts)
+
+
+def test_packed_lines_take_the_same_steps(rng):
+    X, y = rng.standard_normal((40, 7)), rng.standard_normal(40)
+    view = rows(as_given(X, y, 0.5))
+    plain = state(view)
+    packed_view, packed = pack(view, state(view))
+    picks = rng.integers(0, 40, 500)
+    for v, now in ((view, plain), (packed_view, packed)):
+        t = now.table
+        descend(v.lines, t["diag"], t["lam"], t["b"], t["x"], now.s, picks)
+    close(packed.s, plain.s, 1e-13)
+    close(packed.table["x"], plain.table["x"], 1e-13)
+    assert packed.table.ctypes.data % 64 == 0

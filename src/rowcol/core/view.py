@@ -21,6 +21,8 @@ from ..engine.lines import RUN, Dense, Lines, Sparse, Woven, descend, extent, no
 from .problem import Problem
 
 PIECE = 64_000_000  # numbers touched by one compiled call: about 0.1 s, 0.5 s where the memory is slow
+PACKED_LINE = 400  # bytes: longer lines gain nothing
+PACKED_FROM = 64_000_000  # bytes: fewer lie in the cache anyway
 ENTRY = 32  # what a pick costs beside its line, in numbers
 
 
@@ -150,13 +152,34 @@ def narrow(now: State, keep: np.ndarray) -> State:
     return State(table[: len(now.table)], now.s[keep], now.ids[keep])
 
 
-def _table(m: int, q: int, dtype: np.dtype) -> np.ndarray:
+def _table(m: int, q: int, dtype: np.dtype, line: tuple[np.dtype, int] | None = None) -> np.ndarray:
     # Aligned, because a record across two cache lines costs a third of the speed of a short step; and of at least
     # two records, because NumPy calls a single one contiguous, which would be another type to compile.
-    kind = np.dtype([("diag", "f8"), ("lam", "f8"), ("b", dtype, (q,)), ("x", dtype, (q,))])
+    fields: list[Any] = [("diag", "f8"), ("lam", "f8"), ("b", dtype, (q,)), ("x", dtype, (q,))]
+    kind = np.dtype(fields if line is None else [*fields, ("line", line[0], (line[1],))])
     raw = np.zeros(max(m, 2) * kind.itemsize + 64, np.uint8)
     start = -raw.ctypes.data % 64
     return raw[start : start + max(m, 2) * kind.itemsize].view(kind)
+
+
+def packing_pays(view: View) -> bool:
+    """Are the lines dense, short, and too many for the cache? Then a record that holds its line is read at once."""
+    if not isinstance(view.lines, Dense) or len(view.b) > 1:
+        return False
+    a = view.lines.a
+    return bool(a.shape[1] * a.itemsize <= PACKED_LINE and a.nbytes >= PACKED_FROM)
+
+
+def pack(view: View, now: State) -> tuple[View, State]:
+    """Copy the lines into the table, each into its record: worth a copy of X once a solve has taken a few passes."""
+    assert isinstance(view.lines, Dense)
+    a, m = view.lines.a, view.b.shape[1]
+    table = _table(m, now.ids.size, view.b.dtype, (a.dtype, a.shape[1]))
+    for name in ("diag", "lam", "b", "x"):
+        table[name][:m] = now.table[name][:m]
+    table["line"][:m] = a
+    lines = Dense(_readonly(table["line"]))
+    return view._replace(lines=lines, copied=view.copied + a.nbytes), State(table, now.s, now.ids)
 
 
 def unknowns(view: View, now: State) -> np.ndarray:

@@ -17,7 +17,8 @@ What is fast, and why it is written this way (figures: `make speed`):
 
 - the picks are known in advance, so the lines to come are prefetched (`ahead`);
 - the push of one step and the pull of the next share one pass over `s` (`push_pull`);
-- diag, lam, b and x are strided views of one record array, so a step touches one cache line for all four;
+- diag, lam, b and x are strided views of one record array, so a step touches one cache line for all four; short dense
+  lines may be part of the record too (`pack` in core/view.py), as `row` takes any stride between lines;
 - s, x and all sums are float64 whatever the lines are stored in;
 - a diag below zero means "not known yet": the norm is taken when the line is first visited, in cache.
 
@@ -76,7 +77,7 @@ def fetch(array, i, offset):
 
 
 def row(a, i):
-    """a[i] of a 2-D C array, borrowed: no reference is counted, which would cost more than a short line."""
+    """a[i] of a 2-D array with contiguous rows, borrowed: counting references would cost more than a short line."""
     return a[i]
 
 
@@ -411,8 +412,9 @@ def descend(lines, diag, lam, b, x, s, picks):
                 if diag[i] < 0.0:
                     diag[i] = norm2(lines, i)
                 curvature = diag[i] + lam[i]
+                share = 1.0 / curvature if curvature > 0.0 else 0.0  # a division that need not wait for g
                 slope = b[i, q] - g - lam[i] * x[i, q]
-                step = slope / curvature if curvature > 0.0 else s.dtype.type(0)
+                step = share * slope
                 x[i, q] += step
                 gains += slope.real * step.real + slope.imag * step.imag
                 slopes += slope.real * slope.real + slope.imag * slope.imag

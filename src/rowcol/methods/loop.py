@@ -15,8 +15,8 @@ import numpy as np
 from ..core.certify import Certificate, certify, hopeless
 from ..core.problem import Problem, answer, explain_values
 from ..core.sampler import Sampler, Weave, sampler, take
-from ..core.view import State, View, beta, dual, fill_diag, narrow, pieces
-from ..engine.lines import Woven, descend, norms, pulls, pushes, residuals, squares
+from ..core.view import State, View, beta, dual, fill_diag, narrow, pack, packing_pays, pieces
+from ..engine.lines import Dense, Woven, descend, norms, pulls, pushes, residuals, squares
 from .progress import Bar, Progress
 from .result import History, Status
 from .stop import Stop, Watch, due, verdict
@@ -64,6 +64,7 @@ def run(
     length = min(longest, max(2 * min(n, p), 512))
     patience = passes_of(view, source, 32 * min(n, p) + 4 * length)
     ended: Status | None = None
+    stepping = view  # the view to descend by: packed, where that pays
 
     with ExitStack() as stack:
         pool = None
@@ -79,7 +80,7 @@ def run(
             length = max(min(length, math.ceil(min(left, longest) - 1e-9)), 1)
             runs, spent = [], 0
             for start, end in pieces(length, view.cost * now.ids.size):
-                runs.append(_descend(view, now, take(source, end - start), pool, jobs))
+                runs.append(_descend(stepping, now, take(source, end - start), pool, jobs))
                 spent += end - start
                 if time.perf_counter() - began > stop.max_seconds:
                     ended = Status.SECONDS
@@ -111,6 +112,9 @@ def run(
                 if callback(Progress(out.passes, out.steps, time.perf_counter() - began, x, latest)):
                     ended = ended or Status.CALLBACK
             length = min(longest, 2 * length)
+            if ended is None and stepping is view and now.ids.size and out.passes >= 2 and packing_pays(view):
+                stepping, now = pack(view, now)
+                out.copied = stepping.copied - view.copied
         if now.ids.size:
             _look(problem, view, now, np.ones(now.ids.size, bool), watches, stop, column2, out, ended)
     return out
@@ -192,6 +196,11 @@ def compile_for(view: View, now: State, kind: str) -> None:
     norms(view.lines, 0, 0, w)
     descend(view.lines, t["diag"], t["lam"], t["b"], t["x"], now.s, none)
     lines = view.lines.rows if isinstance(view.lines, Woven) else view.lines
+    if packing_pays(view):
+        few = View(*view)._replace(lines=Dense(view.lines.a[:2]), b=view.b[:, :2])  # type: ignore[union-attr]
+        packed, then = pack(few, State(t[:2], now.s, now.ids))
+        t = then.table
+        descend(packed.lines, t["diag"], t["lam"], t["b"], t["x"], now.s, none)
     take(sampler(kind, 1, np.random.SeedSequence(0), w), 1)
     square = np.zeros((1, 1), view.b.dtype)
     if view.side == "cols":
