@@ -75,7 +75,7 @@ def picture(path: Path) -> None:
             axis.semilogy(passes, errors, label=label, color=colour, linewidth=1.8)
             if passes[-1] < 79:
                 axis.semilogy(passes[-1], errors[-1], "o", color=colour)
-            if passes[-1] < 79 and method == "rk":
+            if passes[-1] < 79 and errors[-1] > 1e-3 and method == "rk":
                 axis.annotate(
                     "stops by itself,\nwith advice", (passes[-1] + 2, errors[-1] * 1.5), color=colour, fontsize=9
                 )
