@@ -75,7 +75,7 @@ def test_35_36_ridge_by_rows(n, p, rng):  # (35), (36)
     s2 = np.linalg.svd(X, compute_uv=False) ** 2
     rate = (lam if n > p else s2.min() + lam) / (s2.sum() + n * lam)  # the smallest singular value, not σ_1
     close(rate, np.linalg.eigvalsh(A)[0] / np.trace(A), 1e-10)
-    under(*mean_errors("rows", X, y, lam, lambda b, a: energy(A, a - truth), 20), rate)
+    under(*mean_errors("rows", X, y, lam, lambda b, a: energy(A, a - truth), p), rate)
 
 
 @pytest.mark.parametrize(("n", "p"), [(40, 20), (20, 40)])
@@ -86,7 +86,7 @@ def test_37_38_ridge_by_columns(n, p, rng):  # (37), (38)
     s2 = np.linalg.svd(X, compute_uv=False) ** 2
     rate = (s2.min() + lam if n > p else lam) / (s2.sum() + p * lam)
     close(rate, np.linalg.eigvalsh(A)[0] / np.trace(A), 1e-10)
-    under(*mean_errors("cols", X, y, lam, lambda b, a: energy(A, b - truth), 20), rate)
+    under(*mean_errors("cols", X, y, lam, lambda b, a: energy(A, b - truth), p), rate)
 
 
 @pytest.mark.slow

@@ -147,7 +147,9 @@ def solve(
             left = stop._replace(max_passes=max(limit - outcome.passes, 1.0), max_seconds=max(seconds - spent, 0.0))
             some = asked._replace(y=asked.y[stuck], scale=asked.scale[stuck])
             watch = None if callback is None else partial(_whole, callback, asked, outcome, stuck)
-            more = _route("rek", some, sampler, method, left, seed, None, None, watch, bar, jobs)
+            assert outcome.alpha is not None  # rows keep it, so that β = Xᴴα is a start that keeps minimum norm
+            start = outcome.beta[stuck], outcome.alpha[stuck]
+            more = _route("rek", some, sampler, method, left, seed, *start, watch, bar, jobs)
             route, outcome = "rek", joined(outcome, more, stuck)
 
     status = next(s for s in WORST_FIRST if s in outcome.statuses.values())
