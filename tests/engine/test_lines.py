@@ -242,3 +242,16 @@ def test_packed_lines_take_the_same_steps_bit_for_bit(dtype, p, rng):
     np.testing.assert_array_equal(packed.s, plain.s)
     np.testing.assert_array_equal(packed.table["x"], plain.table["x"])
     assert packed.table.ctypes.data % 64 == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("p", [1, 2, 3, 5, 20, 333])
+def test_norms_have_the_same_bits_in_a_pass_and_when_first_met(kind, dtype, p, rng):
+    _, lines = make(kind, dtype, (30, p), rng)
+    D = double(dtype)
+    ahead_of_time, met = np.empty(30), np.full(60, -1.0)[::2]
+    norms(lines, 0, 30, ahead_of_time)
+    b, x = np.zeros((30, 2), D)[:, :1], np.zeros((30, 2), D)[:, :1]
+    descend(lines, met, np.zeros(60)[::2], b, x, np.zeros((1, p), D), np.arange(30))
+    np.testing.assert_array_equal(met, ahead_of_time)

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..engine.lines import BLOCK, Dense, Sparse, Woven, extent, norms, pulls, pushes, residuals, squares
+from ..engine.lines import BLOCK, Dense, Sparse, Woven, extent, pulls, pushes, residuals, squares
 from .problem import Problem, explain_values
 from .view import PIECE, View, pieces, size
 
@@ -79,7 +79,7 @@ def certify(
 ) -> Evidence:
     """Measure the answers β (and α, where a row method keeps it) for the right-hand sides `ids`.
 
-    `column2` holds the squared column norms: if negative they are filled in, once for a whole solve.
+    `column2` holds the squared column norms: if negative they are filled in from the rows, once for a whole solve.
     """
     n, p = problem.X.shape
     y = np.ascontiguousarray(problem.y[ids])
@@ -107,7 +107,7 @@ def certify(
             back = _sum_of_lines(lines, blocks, alpha, p, size(problem.X))
         terms_rho, terms_slope = _longest(lines), _chain(blocks)
     if (column2 < 0).any():
-        _column_norms(problem, view.side, lines, w, column2)
+        _column_norms(problem, lines, w, column2)
     _check_column_norms(problem, column2)
     certificates = []
     for q in range(many):
@@ -167,13 +167,10 @@ def _longest(lines: Dense | Sparse) -> int:
     return int(np.diff(lines.indptr).max())
 
 
-def _column_norms(problem: Problem, side: str, lines: Dense | Sparse, w: np.ndarray, out: np.ndarray) -> None:
+def _column_norms(problem: Problem, lines: Dense | Sparse, w: np.ndarray, out: np.ndarray) -> None:
     out[:] = 0.0
     for start, stop in pieces(extent(lines), size(problem.X) / extent(lines)):
-        if side == "cols":
-            norms(lines, start, stop, out)
-        else:
-            squares(lines, start, stop, w, out)
+        squares(lines, start, stop, w, out)
 
 
 def _check_column_norms(problem: Problem, column2: np.ndarray) -> None:

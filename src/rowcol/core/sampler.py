@@ -96,43 +96,39 @@ def take(source: Sampler | Weave, count: int) -> np.ndarray:
     if isinstance(source, Weave):
         return _woven(source, count)
     picks = np.empty(count, np.int64)
-    if source.kind in ("norms", "weights"):
-        with np.errstate(over="ignore"):  # without JIT the generator's wrap-around would warn
+    with np.errstate(over="ignore"):  # without JIT the generator's wrap-around would warn
+        if source.kind in ("norms", "weights"):
             draw(source.keep, source.other, source.random, picks)
-    elif source.kind == "uniform":
-        with np.errstate(over="ignore"):
+        elif source.kind == "uniform":
             draw_uniform(source.m, source.random, picks)
-    else:
-        done = 0
-        while done < count:
-            if source.place == 0:
-                _new_order(source)
-            part = _in_order(source, source.place, min(source.m, source.place + count - done))
-            picks[done : done + part.size] = part
-            done += part.size
-            source.place = (source.place + part.size) % source.m
+        else:
+            done = 0
+            while done < count:
+                if source.place == 0 and source.kind != "cyclic":
+                    _new_order(source)
+                part = _in_order(source, source.place, min(source.m, source.place + count - done))
+                picks[done : done + part.size] = part
+                done += part.size
+                source.place = (source.place + part.size) % source.m
     return picks
 
 
 def _new_order(source: Sampler) -> None:
     if source.kind == "shuffled":
         source.order = np.arange(source.m)
-    elif source.kind == "chunks":
-        # The first run is cut at a random place, so that runs do not start at the same lines in every pass.
-        with np.errstate(over="ignore"):
-            cut = np.empty(1, np.int64)
-            draw_uniform(min(source.chunk, source.m), source.random, cut)
-        starts = np.unique(np.concatenate([[0], np.arange(cut[0], source.m, source.chunk)]))
-        source.order = starts
-    with np.errstate(over="ignore"):
         shuffle(source.order, source.random)
-    if source.kind == "chunks":
-        ends = np.sort(source.order)
-        ends = np.append(ends[1:], source.m)[np.searchsorted(ends, source.order)]
-        lengths = ends - source.order
-        # runs laid out one after the other: each start, repeated, plus the place in its run
-        within = np.arange(source.m) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        source.order = np.repeat(source.order, lengths) + within
+        return
+    # The first run is cut at a random place, so that runs do not start at the same lines in every pass.
+    cut = np.empty(1, np.int64)
+    draw_uniform(min(source.chunk, source.m), source.random, cut)
+    starts = np.unique(np.concatenate([[0], np.arange(cut[0], source.m, source.chunk)]))
+    lengths = np.diff(starts, append=source.m)
+    order = np.arange(starts.size)
+    shuffle(order, source.random)
+    starts, lengths = starts[order], lengths[order]
+    # runs laid out one after the other: each start, repeated, plus the place in its run
+    within = np.arange(source.m) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    source.order = np.repeat(starts, lengths) + within
 
 
 def _in_order(source: Sampler, start: int, stop: int) -> np.ndarray:

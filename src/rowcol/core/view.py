@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from ..engine.lines import RUN, Dense, Lines, Sparse, Woven, descend, extent, norms, pushes
+from ..engine.lines import RUN, Dense, Lines, Sparse, Woven, extent, norms, pushes
 from .problem import Problem
 
 PIECE = 64_000_000  # numbers touched by one compiled call: about 0.1 s, 0.5 s where the memory is slow
@@ -210,7 +210,7 @@ def _count(view: View) -> int:
 
 
 def known_diag(view: View, now: State) -> np.ndarray:
-    """‖a_i‖² of every line; fills in those not met yet."""
+    """‖a_i‖² of every line; fills in those not met yet, with the very bits they would have got on the way."""
     m = view.b.shape[1]
     diag = now.table["diag"]
     if (diag[:m] < 0).any():
@@ -219,15 +219,6 @@ def known_diag(view: View, now: State) -> np.ndarray:
             norms(view.lines, start, stop, full)
         diag[:m] = np.where(diag[:m] < 0, full, diag[:m])
     return diag[:m]
-
-
-def fill_diag(view: View, now: State) -> None:
-    """Fill in every ‖a_i‖² by the very code that would do so on the way: on steps from zero to zero."""
-    m = view.b.shape[1]
-    unknown = np.flatnonzero(now.table["diag"][:m] < 0)
-    spare, s = _table(m, 1, view.b.dtype), np.zeros((1, view.s0.shape[1]), view.b.dtype)
-    for start, stop in pieces(unknown.size, view.cost):
-        descend(view.lines, now.table["diag"], spare["lam"], spare["b"], spare["x"], s, unknown[start:stop])
 
 
 def pieces(count: int, cost: float) -> list[tuple[int, int]]:

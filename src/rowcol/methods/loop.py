@@ -15,7 +15,7 @@ import numpy as np
 from ..core.certify import Certificate, certify, hopeless
 from ..core.problem import Problem, answer, explain_values
 from ..core.sampler import Sampler, Weave, sampler, take
-from ..core.view import State, View, beta, dual, fill_diag, narrow, pack, packing_pays, pieces
+from ..core.view import State, View, beta, dual, known_diag, narrow, pack, packing_pays, pieces
 from ..engine.lines import Dense, Woven, descend, norms, pulls, pushes, residuals, squares
 from .progress import Bar, Progress
 from .result import History, Status
@@ -69,7 +69,7 @@ def run(
     with ExitStack() as stack:
         pool = None
         if min(jobs, q) > 1:
-            fill_diag(view, now)  # beforehand, so that threads only read it
+            known_diag(view, now)  # beforehand, so that threads only read it
             pool = stack.enter_context(ThreadPoolExecutor(min(jobs, q)))
         if bar is not None:
             stack.callback(bar.close)
@@ -134,8 +134,8 @@ def _look(
     """Certify some right-hand sides, write down what was found, and return the state of those that go on."""
     began = time.perf_counter()
     some = now if which.all() else narrow(now, which)
-    if view.side == "cols" and (now.table["diag"][: column2.size] >= 0).all():
-        column2[:] = now.table["diag"][: column2.size]  # the norms are known already
+    if view.side == "cols":
+        column2[:] = known_diag(view, now)
     answers, duals = beta(view, some), dual(view, some)
     evidence = certify(problem, view, answers, duals, some.ids, column2)
     plain_rows = view.side == "rows" and problem.alpha == 0
@@ -197,7 +197,7 @@ def compile_for(view: View, now: State, kind: str) -> None:
     descend(view.lines, t["diag"], t["lam"], t["b"], t["x"], now.s, none)
     lines = view.lines.rows if isinstance(view.lines, Woven) else view.lines
     if packing_pays(view):
-        few = View(*view)._replace(lines=Dense(view.lines.a[:2]), b=view.b[:, :2])  # type: ignore[union-attr]
+        few = view._replace(lines=Dense(view.lines.a[:2]), b=view.b[:, :2])  # type: ignore[union-attr]
         packed, then = pack(few, State(t[:2], now.s, now.ids))
         t = then.table
         descend(packed.lines, t["diag"], t["lam"], t["b"], t["x"], now.s, none)
