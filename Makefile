@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 BENCH_READY := $(VENV)/.bench-ready
 
-.PHONY: demo test check slow nojit speed paper clean
+.PHONY: demo test check slow nojit speed bench paper clean
 
 demo: $(READY)  ## solve the named problems by rows, by columns and by both; draw the picture
 	$(BIN)/python examples/demo.py
@@ -27,11 +27,14 @@ nojit: $(READY)  ## the engine's tests as plain Python
 speed: $(BENCH_READY)  ## ratios to the hardware's limits and to rivals
 	$(BIN)/python benchmarks/speed.py
 
+bench: $(BENCH_READY)  ## seconds to a verified error, against rivals, on every kind of problem: an hour or two
+	$(BIN)/python benchmarks/bench.py
+
 paper: $(READY)  ## the paper's regimes, as a table and as a picture
 	$(BIN)/python examples/regimes.py
 
-clean:  ## remove the environment, caches and pictures made by the demo
-	rm -rf $(VENV) demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+clean:  ## remove the environment, caches, and what the demo and the benchmark wrote
+	rm -rf $(VENV) demo bench build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): pyproject.toml

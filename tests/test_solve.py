@@ -218,12 +218,13 @@ def test_a_slow_consistent_system_is_not_taken_for_an_inconsistent_one():
     assert result.status is Status.PASSES
 
 
-def test_auto_goes_on_to_extended_kaczmarz_where_rows_fail():
+def test_auto_goes_on_where_rows_fail():
     case = zoo.rank_deficient_inconsistent()
-    result = rowcol.solve(case.X, case.y, tol=1e-9, random_state=0)
+    result = rowcol.solve(case.X, case.y, tol=1e-9, sampler="shuffled", random_state=0)
     close(result.x, case.answer, 1e-6)
-    assert "woven" in result.method
-    assert result.solution == "minimum-norm least squares"
+    assert result.method.startswith("rk → ")
+    assert "does not fall" in result.plan.learned[0] or "falls by 1 " in result.plan.learned[0]
+    assert result.solution.startswith("minimum-norm least squares")
     assert result.history.passes == sorted(result.history.passes)
     assert result.history.passes[-1] == result.passes
 
@@ -231,7 +232,7 @@ def test_auto_goes_on_to_extended_kaczmarz_where_rows_fail():
 @pytest.mark.parametrize("make", [zoo.tall_consistent, zoo.tall_inconsistent, zoo.wide])
 def test_auto_follows_the_regimes(make):
     case = make()
-    result = rowcol.solve(case.X, case.y, tol=1e-10, random_state=0)
+    result = rowcol.solve(case.X, case.y, tol=1e-10, sampler="shuffled", random_state=0)
     close(result.x, case.answer, 1e-7)
     assert result.method.startswith("rk" if make is zoo.wide else "rcd")
 
@@ -314,7 +315,8 @@ def test_same_seed_same_bits_whatever_watches(method, sampler, capsys, rng):
         again = quiet(X, Y, method=method, sampler=sampler, random_state=7, max_passes=20, **extra)
         np.testing.assert_array_equal(base.x, again.x)
         assert base.certificates == again.certificates
-    assert (quiet(X, Y, method=method, sampler=sampler, random_state=8, max_passes=20).x != base.x).any()
+    if (method, sampler) != ("auto", "auto"):  # which takes a small system directly
+        assert (quiet(X, Y, method=method, sampler=sampler, random_state=8, max_passes=20).x != base.x).any()
 
 
 @pytest.mark.parametrize("method", ["rk", "rcd", "rek"])
@@ -495,7 +497,7 @@ def test_weights_are_repetitions(method, alpha, store, rng):
 
 def test_result_reads_well(rng):
     X, y = rng.standard_normal((50, 5)), rng.standard_normal(50)
-    result = rowcol.solve(X, y, alpha=1.0, random_state=0)
+    result = rowcol.solve(X, y, alpha=1.0, method="rcd", random_state=0)
     text = repr(result)
     for word in ("CONVERGED", "ridge", "certificate", "error bound", "passes", "MB"):
         assert word in text
@@ -642,10 +644,11 @@ def test_solve_survives_pickling():
     assert result != again  # compared as objects: no ambiguous truth of arrays
 
 
-def test_copies_of_both_routes_are_counted_when_auto_changes_its_mind():
+def test_copies_of_all_routes_are_counted_when_auto_changes_its_mind():
     case = zoo.rank_deficient_inconsistent()
-    size = case.X.nbytes
-    assert rowcol.solve(np.asfortranarray(case.X), case.y, random_state=0).copied == 2 * size
+    result = rowcol.solve(np.asfortranarray(case.X), case.y, sampler="shuffled", random_state=0)
+    assert result.method.startswith("rk → ")
+    assert result.copied == case.X.nbytes  # rows needed a copy, the next route did not
 
 
 def test_compiling_is_not_solving():

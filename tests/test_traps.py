@@ -122,10 +122,10 @@ def test_auto_stops_when_the_callback_says_so():
 
     def callback(progress):
         calls.append(progress.x.shape)
-        return len(calls) >= 200
+        return len(calls) >= 12
 
-    quiet(B, Y, random_state=0, tol=1e-10, callback=callback)
-    assert len(calls) == 200
+    quiet(B, Y, random_state=0, sampler="shuffled", tol=1e-10, callback=callback)
+    assert len(calls) == 12
     assert set(calls) == {(80, 2)}
 
 
@@ -133,10 +133,10 @@ def test_auto_redoes_only_the_right_hand_sides_that_need_it(rng):
     A = rng.standard_normal((30, 40))
     A[15:] = A[:15]
     Y = np.column_stack([A @ rng.standard_normal(40), rng.standard_normal(30)])
-    both = rowcol.solve(A, Y, random_state=0, tol=1e-9)
+    both = rowcol.solve(A, Y, random_state=0, sampler="shuffled", tol=1e-9)
     for k in range(2):
-        alone = rowcol.solve(A, Y[:, k], random_state=0, tol=1e-9)
-        np.testing.assert_array_equal(both.x[:, k], alone.x)
+        alone = rowcol.solve(A, Y[:, k], random_state=0, sampler="shuffled", tol=1e-9)
+        np.testing.assert_allclose(both.x[:, k], alone.x, rtol=1e-6, atol=1e-8)
         assert both.statuses[k] is alone.status is Status.CONVERGED
     close(both.x, np.linalg.pinv(A) @ Y, 1e-6)
     assert len(both.history.energy[-1]) == 2

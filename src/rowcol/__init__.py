@@ -10,12 +10,16 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from . import zoo as zoo
     from .core.certify import Certificate as Certificate
+    from .methods.choose import Plan as Plan
     from .methods.progress import Progress as Progress
     from .methods.result import ConvergenceWarning as ConvergenceWarning
     from .methods.result import History as History
     from .methods.result import Result as Result
     from .methods.result import StartWarning as StartWarning
     from .methods.result import Status as Status
+    from .preparing import Prepared as Prepared
+    from .preparing import prepare as prepare
+    from .solving import plan as plan
     from .solving import solve as solve
 
 # Loaded when first touched: importing rowcol costs nothing that is not used.
@@ -23,10 +27,14 @@ _HOME = {
     "Certificate": "core.certify",
     "ConvergenceWarning": "methods.result",
     "History": "methods.result",
+    "Plan": "methods.choose",
+    "Prepared": "preparing",
     "Progress": "methods.progress",
     "Result": "methods.result",
     "StartWarning": "methods.result",
     "Status": "methods.result",
+    "plan": "solving",
+    "prepare": "preparing",
     "solve": "solving",
     "zoo": "zoo",
 }

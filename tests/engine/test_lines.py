@@ -10,7 +10,7 @@ from numba import njit
 from oracle import as_given, close, jump
 from rowcol.core.view import col_lines, pack, pieces, row_lines, rows, state
 from rowcol.engine import lines as engine
-from rowcol.engine.lines import RUN, Dense, Sparse, Woven, descend, norms, pulls, pushes, residuals, squares
+from rowcol.engine.lines import RUN, Dense, Sparse, Woven, descend, norms, pulls, pushes, residuals
 
 KINDS = ["dense", "sparse"]
 DTYPES = [np.float32, np.float64, np.complex64, np.complex128]
@@ -51,12 +51,12 @@ def test_passes_are_matrix_products(kind, dtype, shape, rng):
     pushes(lines, 0, n, c, out)
     np.testing.assert_allclose(out, s + c @ Z.conj(), rtol=1e-11, atol=1e-10)
     r, image = np.empty((2, n), D), np.zeros((2, p), D)
-    residuals(lines, 0, n, y, s, w, r, image)
+    across = np.zeros(p)
+    residuals(lines, 0, n, y, s, w, r, image, across)
     np.testing.assert_allclose(r, y - s @ Z.T, rtol=1e-11, atol=1e-10)
     np.testing.assert_allclose(image, (w * r) @ Z.conj(), rtol=1e-11, atol=1e-10)
-    length, across = np.empty(n), np.zeros(p)
+    length = np.empty(n)
     norms(lines, 0, n, length)
-    squares(lines, 0, n, w, across)
     np.testing.assert_allclose(length, (abs(Z) ** 2).sum(1), rtol=1e-12)
     np.testing.assert_allclose(across, w @ abs(Z) ** 2, rtol=1e-12, atol=1e-300)
 

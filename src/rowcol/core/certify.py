@@ -8,6 +8,9 @@ With ρ = y − Xβ, weights W and P(β) = ½‖W^½ρ‖² + ½λ‖β‖²:
 - λ = 0. Consistent: ‖W^½ρ‖ ≤ tol ‖W^½y‖. Otherwise: max_j |X_jᴴWρ| / (‖W^½X_j‖‖W^½ρ‖) ≤ tol, column by column, so
   that bad scaling cannot hide. Either suffices.
 
+An operator does not show its columns: there ‖X_j‖ is taken as ‖X‖₂/√p, from a lower bound on ‖X‖₂, which makes the
+value too large rather than too small, but lets a badly scaled column hide.
+
 All of it carries the rounding error of this very pass: k·2⁻⁵³ for a sum of k terms, with the sums cut into blocks
 so that k stays small.
 """
@@ -18,12 +21,26 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse.linalg import LinearOperator
 
-from ..engine.lines import BLOCK, Dense, Sparse, Woven, extent, pulls, pushes, residuals, squares
 from .problem import Problem, explain_values
-from .view import PIECE, View, pieces, size
+from .products import (
+    Products,
+    back,
+    blocks,
+    chain,
+    longest,
+    misfit_pass,
+    norms_of,
+    pull_all,
+    push_all,
+    residual_pass,
+    stored,
+    times,
+)
 
 UNIT = 2.0**-53
+ONE = 1.0  # the weight of every row, unless given
 
 
 class Certificate(NamedTuple):
@@ -42,7 +59,7 @@ class Certificate(NamedTuple):
     residual_norm : float
         ‖W^½(y − Xβ)‖.
     gradient_norm : float
-        ‖XᴴW(y − Xβ) − λβ‖.
+        ‖XᴴW(y − Xβ) − λβ‖; NaN where the residual alone was measured, which is enough if it vanishes.
     error_bound : float or None
         A bound on ‖β − β*‖, storing included, where one exists (λ > 0).
     exhausted : bool
@@ -71,47 +88,70 @@ class Evidence(NamedTuple):
 
     certificates: list[Certificate]
     residual: np.ndarray  # (q, n) ρ
-    image: np.ndarray | None  # (q, p) Xᴴα, where α was given
+    slope: np.ndarray  # (q, p) XᴴWρ
+    image: np.ndarray | None  # (q, p) Xᴴα, where α was given and is needed
+    column2: np.ndarray  # (p,) ‖W^½X_j‖²
+
+
+def certify_residual(problem: Problem, by: Products, beta: np.ndarray, ids: np.ndarray, tol: float) -> Evidence | None:
+    """Half a look, without the gradient: enough where every residual vanishes (λ = 0). None where one does not."""
+    if by.side != "rows" or problem.weight is not None or problem.alpha > 0:
+        return None
+    y = np.ascontiguousarray(problem.y[ids])
+    rho, reach = misfit_pass(by, y, beta)
+    certificates = []
+    for q, i in enumerate(ids):
+        scale, size = float(problem.scale[i]), _norm(y[q])
+        d_rho, s_rho = UNIT * (longest(by.lines) + 3) * (size + reach[q]), _stored(problem) * reach[q]
+        value = (_norm(rho[q]) + d_rho) / max(size, 1e-300)
+        if not value + s_rho / max(size, 1e-300) <= tol:  # False for NaN too
+            return None
+        rounding, storing, left = d_rho / size, s_rho / size, _norm(rho[q]) * scale
+        certificates.append(Certificate("residual", value, rounding, storing, left, math.nan, None, left <= 3 * d_rho))
+    return Evidence(certificates, rho, np.empty((len(ids), 0)), None, np.empty(0))
+
+
+def _stored(problem: Problem) -> float:
+    """The relative error of storing β in the precision of the answer; infinite where that could be subnormal."""
+    if problem.dtype.itemsize < problem.y.dtype.itemsize:
+        return float(np.finfo(problem.dtype).eps) / 2
+    return 0.0
 
 
 def certify(
-    problem: Problem, view: View, beta: np.ndarray, alpha: np.ndarray | None, ids: np.ndarray, column2: np.ndarray
+    problem: Problem, by: Products, beta: np.ndarray, alpha: np.ndarray | None, ids: np.ndarray, column2: np.ndarray
 ) -> Evidence:
     """Measure the answers β (and α, where a row method keeps it) for the right-hand sides `ids`.
 
-    `column2` holds the squared column norms: if negative they are filled in from the rows, once for a whole solve.
+    `column2` holds the squared column norms: if negative they are filled in on the way, once for a whole solve.
     """
     n, p = problem.X.shape
     y = np.ascontiguousarray(problem.y[ids])
     w = np.ones(n) if problem.weight is None else problem.weight
-    lines = view.lines.rows if isinstance(view.lines, Woven) else view.lines
-    many = len(ids)
-    back = None
-    if view.side == "cols":  # weights are all ones here: weighted columns are scaled beforehand
-        blocks = _blocks(p, n, size(problem.X))
-        rho = y.conj() + _sum_of_lines(lines, blocks, -beta.conj(), n, size(problem.X))
-        slope = np.empty_like(beta)
-        for start, stop in pieces(p, view.cost * many):
-            pulls(lines, start, stop, rho, slope)
-        rho, slope = rho.conj(), slope.conj()
-        terms_rho, terms_slope = _chain(blocks), _longest(lines)
+    known, many, image = bool((column2 >= 0).all()), len(ids), None
+    if by.side == "operator":
+        rho = y - times(by, beta)
+        slope = back(by, rho)
+        terms_rho, terms_slope = p, n
+        if not known:
+            column2[:] = _largest(by, y) ** 2 / p
+    elif by.side == "cols":  # weights are all ones here: weighted columns are scaled beforehand
+        rho = y + push_all(by, -beta.conj()).conj()
+        slope = pull_all(by, rho.conj()).conj()
+        terms_rho, terms_slope = chain(blocks(p, n, stored(by.lines))), longest(by.lines)
+        if not known:
+            column2[:] = norms_of(by)
     else:
-        blocks = _blocks(n, p, size(problem.X))
-        rho, slope = np.empty_like(y), np.zeros_like(beta)
-        for start, stop in blocks:
-            part = np.zeros_like(beta)
-            for a, b in _groups(many, start, stop, n, size(problem.X)):
-                residuals(lines, start, stop, y[a:b], beta[a:b], w, rho[a:b], part[a:b])
-            slope += part
-        if alpha is not None and problem.alpha > 0:
-            back = _sum_of_lines(lines, blocks, alpha, p, size(problem.X))
-        terms_rho, terms_slope = _longest(lines), _chain(blocks)
-    if (column2 < 0).any():
-        _column_norms(problem, lines, w, column2)
+        rho, slope, squares = residual_pass(by, y, beta, w, not known)
+        terms_rho, terms_slope = longest(by.lines), chain(blocks(n, p, stored(by.lines)))
+        if not known:
+            column2[:] = squares
+    if alpha is not None and problem.alpha > 0:
+        image = {"rows": push_all, "cols": _pulled, "operator": back}[by.side](by, alpha)
     _check_column_norms(problem, column2)
     certificates = []
     for q in range(many):
-        pair = None if back is None or alpha is None else (alpha[q], back[q])
+        pair = None if image is None or alpha is None else (alpha[q], image[q])
         # three more: the subtraction from y, the weight and the product of two rounded numbers
         units = UNIT * (terms_rho + 3), UNIT * (terms_slope + 3)
         scale = float(problem.scale[ids[q]])
@@ -119,7 +159,7 @@ def certify(
         if not math.isfinite(one.residual_norm + one.gradient_norm):
             raise ValueError(explain_values(problem.X))
         certificates.append(_in_users_units(one, scale, problem.gauge))
-    return Evidence(certificates, rho, back)
+    return Evidence(certificates, rho, slope, image, column2)
 
 
 def _in_users_units(c: Certificate, scale: float, gauge: float) -> Certificate:
@@ -128,56 +168,29 @@ def _in_users_units(c: Certificate, scale: float, gauge: float) -> Certificate:
     return c._replace(residual_norm=residual, gradient_norm=gradient, error_bound=bound)
 
 
-def _sum_of_lines(
-    lines: Dense | Sparse, blocks: list[tuple[int, int]], c: np.ndarray, width: int, entries: int
-) -> np.ndarray:
-    """Σ_i c_i conj(a_i), block by block."""
-    out = np.zeros((len(c), width), c.dtype)
-    for start, stop in blocks:
-        part = np.zeros_like(out)
-        for a, b in _groups(len(c), start, stop, c.shape[1], entries):
-            pushes(lines, start, stop, c[a:b], part[a:b])
-        out += part
-    return out
+def _pulled(by: Products, alpha: np.ndarray) -> np.ndarray:
+    """Xᴴα by columns, in sums whose chains are known; BLAS may add in any order."""
+    return pull_all(by, alpha.conj()).conj()
 
 
-def _blocks(count: int, width: int, entries: int) -> list[tuple[int, int]]:
-    """Blocks of lines, so that no sum is one chain of them all; as many as cost little beside the lines themselves."""
-    cheap = max(entries // (8 * width), 1)
-    steps = min(max(math.isqrt(count) // 4, 1), cheap)
-    length = min(-(-count // steps), max(int(PIECE * count / entries), 1))
-    return [(i, min(i + length, count)) for i in range(0, count, length)]
-
-
-def _groups(many: int, start: int, stop: int, count: int, entries: int) -> list[tuple[int, int]]:
-    """Right-hand sides that may share one compiled call on the lines start, ..., stop-1 without making it long."""
-    step = max(int(PIECE / (entries / count * (stop - start))), 1)
-    return [(a, min(a + step, many)) for a in range(0, many, step)]
-
-
-def _chain(blocks: list[tuple[int, int]]) -> int:
-    return max(stop - start for start, stop in blocks) + len(blocks)
-
-
-def _longest(lines: Dense | Sparse) -> int:
-    """Terms in the longest chain of a pull."""
-    if isinstance(lines, Dense):
-        k = lines.a.shape[1]
-        return k if k <= BLOCK else BLOCK + -(-k // BLOCK)
-    return int(np.diff(lines.indptr).max())
-
-
-def _column_norms(problem: Problem, lines: Dense | Sparse, w: np.ndarray, out: np.ndarray) -> None:
-    out[:] = 0.0
-    for start, stop in pieces(extent(lines), size(problem.X) / extent(lines)):
-        squares(lines, start, stop, w, out)
+def _largest(by: Products, y: np.ndarray) -> float:
+    """‖X‖₂ from below, by a few products with what is at hand: an operator does not show its columns."""
+    v = back(by, y)
+    v = v[[int(np.argmax(np.abs(v).sum(1)))]]
+    size = 0.0
+    for _ in range(3):
+        if not 0.0 < _norm(v) < math.inf:
+            break
+        u = times(by, v / _norm(v))
+        size, v = _norm(u), back(by, u)
+    return size
 
 
 def _check_column_norms(problem: Problem, column2: np.ndarray) -> None:
     if not np.isfinite(column2).all():
         raise ValueError(explain_values(problem.X))
     faint = np.flatnonzero(column2 < 1e-280)
-    if faint.size:
+    if faint.size and not isinstance(problem.X, LinearOperator):
         columns = problem.X[:, faint]
         tallest = abs(columns if problem.weight is None else columns[problem.weight > 0]).max(axis=0)
         tallest = tallest.toarray().ravel() if hasattr(tallest, "toarray") else tallest
@@ -198,8 +211,9 @@ def _one(
     units: tuple[float, float],
     scale_of_y: float,
 ) -> Certificate:
-    lam, root = problem.alpha, np.sqrt(w)
-    y_norm, rho_norm, beta_norm = _norm(root * y), _norm(root * rho), _norm(beta)
+    lam, root = problem.alpha, ONE if problem.weight is None else np.sqrt(w)
+    y_norm, rho_norm = (_norm(a if root is ONE else root * a) for a in (y, rho))
+    beta_norm = _norm(beta)
     frobenius = _norm(column)
     # Rounding: ‖W^½ δρ‖ ≤ u(‖y‖ + Σ|β_j|‖X_j‖), then |δ(X_jᴴWρ)| ≤ ‖X_j‖(‖W^½ δρ‖ + u'‖ρ‖).
     reach = float(np.abs(beta) @ column)
@@ -223,7 +237,7 @@ def _one(
         exhausted = gap <= 4 * rounding
         if pair is not None:
             alpha, back = pair
-            inverse = np.divide(1.0, w, out=np.zeros_like(w), where=w > 0)
+            inverse = 1.0 if problem.weight is None else np.divide(1.0, w, out=np.zeros_like(w), where=w > 0)
             alpha_norm = _norm(np.sqrt(inverse) * alpha)  # ‖W^-½ α‖
             r, off = _norm(root * (rho - lam * inverse * alpha)), _norm(beta - back)
             d_r, d_off = d_rho + 2 * UNIT * lam * alpha_norm, units[1] * frobenius * alpha_norm
@@ -247,35 +261,22 @@ def _one(
     return Certificate("gradient", angle, rounding, storing, rho_norm, gradient_norm, None, exhausted)
 
 
-def hopeless(problem: Problem, view: View, beta: np.ndarray, i: int, steps: int) -> bool:
+def hopeless(problem: Problem, by: Products, beta: np.ndarray, i: int, steps: int) -> bool:
     """Do conjugate gradients from a row method's β come to rest, in a few passes, at a residual that is not small?
 
     So they do if no β fits. They do not where rows are slow only: those residuals they take down, or keep taking down.
     """
     n, p = problem.X.shape
     root = np.ones(n) if problem.weight is None else np.sqrt(problem.weight)
-
-    def image(v: np.ndarray) -> np.ndarray:
-        out = np.empty((1, n), v.dtype)
-        for start, stop in pieces(n, view.cost):
-            pulls(view.lines, start, stop, v, out)
-        return root * out
-
-    def back(u: np.ndarray) -> np.ndarray:
-        out = np.zeros((1, p), u.dtype)
-        for start, stop in pieces(n, view.cost):
-            pushes(view.lines, start, stop, root * u, out)
-        return out
-
-    r = root * problem.y[i] - image(beta[None].copy())
-    slope = back(r)
+    r = root * (problem.y[i] - times(by, beta[None]))
+    slope = back(by, root * r)
     direction, norms = slope.copy(), [_norm(r)]
     for _ in range(min(max(steps, 20), 2 * min(n, p) + 5)):
-        moved, slope2 = image(direction), _norm(slope) ** 2
+        moved, slope2 = root * times(by, direction), _norm(slope) ** 2
         if not 0.0 < _norm(moved) < math.inf:
             break
         r = r - slope2 / _norm(moved) ** 2 * moved
-        slope = back(r)
+        slope = back(by, root * r)
         direction = slope + _norm(slope) ** 2 / slope2 * direction
         norms.append(_norm(r))
     third = norms[2 * len(norms) // 3]

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.sparse.linalg import LinearOperator
 
 PRECISIONS = (np.float32, np.float64, np.complex64, np.complex128)
 
@@ -14,7 +15,7 @@ PRECISIONS = (np.float32, np.float64, np.complex64, np.complex128)
 class Problem(NamedTuple):
     """min ½‖W^½(y − Xβ)‖² + ½ alpha ‖β‖²; with alpha = 0, and where there is a choice, of minimum norm."""
 
-    X: Any  # (n, p): an array in the user's own order, or a canonical CSR or CSC array
+    X: Any  # (n, p): an array in the user's own order, a canonical CSR or CSC array, or a LinearOperator
     y: np.ndarray  # (q, n) float64 or complex128, one right-hand side a row, of size near one
     scale: np.ndarray  # (q,) powers of two: y times scale is what the user gave
     alpha: float
@@ -60,6 +61,8 @@ def matrix(X: Any) -> tuple[Any, int]:
     """X as a 2-D float or complex array, or a canonical CSR or CSC array; and how many bytes that copied."""
     if sp.issparse(X):
         return _sparse(X)
+    if isinstance(X, LinearOperator):
+        return _operator(X), 0
     a = _array(X, "X")
     if a.ndim != 2:
         hint = "; reshape a single feature with X.reshape(-1, 1)" if a.ndim == 1 else ""
@@ -72,6 +75,17 @@ def matrix(X: Any) -> tuple[Any, int]:
     if not (out.flags.c_contiguous or out.flags.f_contiguous):
         out = np.ascontiguousarray(out)
     return out, 0 if np.may_share_memory(out, a) else out.nbytes
+
+
+def _operator(X: LinearOperator) -> LinearOperator:
+    if 0 in X.shape:
+        raise ValueError(f"X is empty (shape {X.shape}): it needs at least one row and one column")
+    _precision(np.dtype(X.dtype), "X")
+    try:
+        X.rmatvec(np.zeros(X.shape[0], X.dtype))
+    except NotImplementedError:
+        raise TypeError("X is a LinearOperator without rmatvec: give it one, as least squares need Xᴴ too") from None
+    return X
 
 
 def _sparse(X: Any) -> tuple[Any, int]:
@@ -182,6 +196,8 @@ def _precision(dtype: np.dtype, name: str) -> np.dtype:
 
 def explain_values(X: Any) -> str:
     """Why arithmetic on X went wrong: where it holds NaN or infinity, or numbers whose squares leave float64."""
+    if isinstance(X, LinearOperator):
+        return "products with the operator X leave float64, or give NaN or infinity: rescale it, or mend it"
     parts = [X.data] if sp.issparse(X) else (X[i : i + 4096] for i in range(0, X.shape[0], 4096))
     top = 0.0
     for k, part in enumerate(parts):

@@ -117,8 +117,8 @@ def _readonly(a: np.ndarray) -> np.ndarray:
 
 
 def size(X: Any) -> int:
-    """Numbers stored in X."""
-    return max(int(X.nnz), 1) if sp.issparse(X) else int(X.size)
+    """Numbers stored in X, or that an operator stands for."""
+    return max(int(X.nnz), 1) if sp.issparse(X) else int(X.shape[0] * X.shape[1])
 
 
 def _cost(lines: Lines) -> float:

@@ -195,6 +195,13 @@ def _dense_pull(lines, i, s):
     return total
 
 
+def _dense_reach(lines, i, size):
+    a, total = row(lines.a, i), 0.0
+    for j in range(a.size):
+        total += np.abs(a[j]) * size[j]
+    return total
+
+
 def _dense_push(lines, i, step, s):
     a = row(lines.a, i)
     for j in range(a.size):
@@ -238,15 +245,28 @@ def _sparse_add_squares(lines, i, w, out):
 
 
 def _sparse_pull(lines, i, s):
+    start, stop = lines.indptr[i], lines.indptr[i + 1]
+    indices, data = span(lines.indices, start, stop), span(lines.data, start, stop)
     total = s.dtype.type(0)
-    for k in range(lines.indptr[i], lines.indptr[i + 1]):
-        total += lines.data[k] * s[lines.indices[k]]
+    for k in range(indices.size):
+        total += data[k] * s[indices[k]]
+    return total
+
+
+def _sparse_reach(lines, i, size):
+    start, stop = lines.indptr[i], lines.indptr[i + 1]
+    indices, data = span(lines.indices, start, stop), span(lines.data, start, stop)
+    total = 0.0
+    for k in range(indices.size):
+        total += np.abs(data[k]) * size[indices[k]]
     return total
 
 
 def _sparse_push(lines, i, step, s):
-    for k in range(lines.indptr[i], lines.indptr[i + 1]):
-        s[lines.indices[k]] += step * np.conj(lines.data[k])
+    start, stop = lines.indptr[i], lines.indptr[i + 1]
+    indices, data = span(lines.indices, start, stop), span(lines.data, start, stop)
+    for k in range(indices.size):
+        s[indices[k]] += step * np.conj(data[k])
 
 
 def _sparse_push_pull(lines, i, step, after, s):
@@ -335,6 +355,11 @@ def pull(lines, i, s):
     return _body(type(lines), "pull")(lines, i, s)
 
 
+def reach(lines, i, size):
+    """Σ_j |a_ij| size_j: what rounding errors of a pull grow with."""
+    return _body(type(lines), "reach")(lines, i, size)
+
+
 def push(lines, i, step, s):
     """s += step · conj(a_i)."""
     _body(type(lines), "push")(lines, i, step, s)
@@ -348,6 +373,16 @@ def push_pull(lines, i, step, after, s):
 def push_then_pull(lines, i, step, after, s):
     """`push_pull` as a call, for use inside one that is inlined: Numba warns of inlining within inlining."""
     return _body(type(lines), "push_pull")(lines, i, step, after, s)
+
+
+def pull_here(lines, i, s):
+    """`pull`, inlined: on short lines a call costs as much as the line."""
+    return _body(type(lines), "pull")(lines, i, s)
+
+
+def push_here(lines, i, step, s):
+    """`push`, inlined."""
+    _body(type(lines), "push")(lines, i, step, s)
 
 
 def ahead(lines, picks, t, s):
@@ -370,6 +405,9 @@ _INLINE = {"jit_options": {"fastmath": FAST}, "inline": "always"}
 overload(extent, **_FLAGS)(lambda lines: _body(_kind(lines), "extent"))
 overload(norm2, **_FLAGS)(lambda lines, i: _body(_kind(lines), "norm2"))
 overload(pull, **_FLAGS)(lambda lines, i, s: _body(_kind(lines), "pull"))
+overload(pull_here, **_INLINE)(lambda lines, i, s: _body(_kind(lines), "pull"))
+overload(push_here, **_INLINE)(lambda lines, i, step, s: _body(_kind(lines), "push"))
+overload(reach, **_INLINE)(lambda lines, i, size: _body(_kind(lines), "reach"))
 overload(push, **_FLAGS)(lambda lines, i, step, s: _body(_kind(lines), "push"))
 overload(push_then_pull, **_FLAGS)(lambda lines, i, step, after, s: _body(_kind(lines), "push_pull"))
 overload(push_pull, **_INLINE)(lambda lines, i, step, after, s: _body(_kind(lines), "push_pull"))
@@ -445,7 +483,7 @@ def pulls(lines, start, stop, s, out):
     """out[q, i] = ⟨a_i, s_q⟩."""
     for i in range(start, stop):
         for q in range(s.shape[0]):
-            out[q, i] = pull(lines, i, row(s, q))
+            out[q, i] = pull_here(lines, i, row(s, q))
 
 
 @njit(**JIT)
@@ -453,20 +491,26 @@ def pushes(lines, start, stop, c, s):
     """s_q += Σ_i c[q, i] conj(a_i)."""
     for i in range(start, stop):
         for q in range(s.shape[0]):
-            push(lines, i, c[q, i], row(s, q))
+            push_here(lines, i, c[q, i], row(s, q))
 
 
 @njit(**JIT)
-def residuals(lines, start, stop, y, s, weight, r, image):
-    """r = y − B s and image += Bᴴ W r, with every line read once."""
+def residuals(lines, start, stop, y, s, weight, r, image, square):
+    """r = y − B s, image += Bᴴ W r and, if `square` is not empty, square[j] += w_i |a_ij|²: every line read once."""
     for i in range(start, stop):
         for q in range(s.shape[0]):
-            r[q, i] = y[q, i] - pull(lines, i, row(s, q))
-            push(lines, i, weight[i] * r[q, i], row(image, q))
+            r[q, i] = y[q, i] - pull_here(lines, i, row(s, q))
+            push_here(lines, i, weight[i] * r[q, i], row(image, q))
+        if square.size:
+            add_squares(lines, i, weight[i], square)
 
 
 @njit(**JIT)
-def squares(lines, start, stop, weight, out):
-    """out[j] += Σ_i w_i |a_ij|², the squared norms across the lines."""
+def misfits(lines, start, stop, y, s, size, r):
+    """r = y − B s, and Σ_i reach_i² of the sizes |s|, for each right-hand side."""
+    total = np.zeros(s.shape[0])
     for i in range(start, stop):
-        add_squares(lines, i, weight[i], out)
+        for q in range(s.shape[0]):
+            r[q, i] = y[q, i] - pull_here(lines, i, row(s, q))
+            total[q] += reach(lines, i, row(size, q)) ** 2
+    return total

@@ -43,6 +43,10 @@ class Status(enum.Enum):
         "the system is inconsistent, as a row of zeros has a nonzero right-hand side: use method='rcd' or 'rek' for "
         "the least-squares solution, or drop such rows"
     )
+    STALLED = (
+        "this method makes no more progress on this system: use method='auto', which goes on by another, or 'direct'"
+    )
+    SLOW = "another method was predicted to be quicker"
     ROUNDING = "the answer is as good as float64 can make it, which is short of the tolerance: loosen tol or rescale X"
 
 
@@ -50,7 +54,9 @@ class Status(enum.Enum):
 WORST_FIRST = (
     Status.INCONSISTENT,
     Status.PLATEAU,
+    Status.STALLED,
     Status.ROUNDING,
+    Status.SLOW,
     Status.SECONDS,
     Status.PASSES,
     Status.CALLBACK,
@@ -140,6 +146,8 @@ class Result:
         One a right-hand side.
     history : History
         How it went, round by round.
+    plan : Plan
+        Why it was done so, and what was learned on the way.
 
     Examples
     --------
@@ -166,6 +174,7 @@ class Result:
     statuses: list[Status]
     certificates: list[Certificate]
     history: History
+    plan: Any = None
 
     @property
     def success(self) -> bool:

@@ -41,11 +41,16 @@ class Watch:
     next_doubt: float = 0.0  # passes before which a plateau is not suspected again
     rounds: list[tuple[int, float]] = field(default_factory=list)  # steps and energy gained, round by round
     flat_at: float = 0.0  # passes at which flatness was last judged
+    track: list[tuple[float, float]] = field(default_factory=list)  # passes and estimate, round by round
+    rate: float = math.nan  # what the estimate is multiplied by in a pass, of late
+    doubts: int = 0  # rounds in a row that another method was predicted to be quicker
 
 
 def due(watch: Watch, stop: Stop, passes: float, patience: float) -> bool:
     """Is an exact look worth its pass now? `patience`: passes before a plateau can be suspected."""
     watch.suspect = False
+    if watch.estimate == 0.0:
+        return True
     since = passes - watch.looked
     # While a look costs more than all the steps so far, a few more steps to be sure are cheap.
     aim = 0.1 if passes < 2 else 0.5
@@ -68,6 +73,26 @@ def _flat(rounds: list[tuple[int, float]]) -> bool:
     if not early.any() or gains[early].sum() == 0:
         return False
     return bool(gains[late].sum() / steps[late].sum() > 0.75 * gains[early].sum() / steps[early].sum())
+
+
+def slow(watch: Watch, stop: Stop, otherwise: float) -> bool:
+    """Will this method take more passes from here than another would take in all?
+
+    Asked after an eighth of what the other would take, and six rounds: estimates need some to mean something.
+    """
+    if otherwise == math.inf or len(watch.track) < 6 or watch.track[-1][0] < max(1.5, otherwise / 8):
+        return False
+    passes, at = np.array(watch.track).T
+    late = passes > passes[-1] / 2
+    # the best of either half, as estimates go up and down: what came of the second half, a pass
+    if late.all() or not (np.isfinite(at).all() and (at > 0).all()):
+        return False
+    best, before = float(at[late].min()), float(at[~late].min())
+    watch.rate = (best / before) ** (1 / (passes[-1] - passes[~late][-1]))
+    to_go = math.log(max(watch.factor * best / (0.5 * stop.tol), 1.0))
+    left = to_go / -math.log(watch.rate) if watch.rate < 1 else math.inf
+    watch.doubts = watch.doubts + 1 if left > otherwise else 0
+    return watch.doubts >= 2
 
 
 def verdict(

@@ -1,0 +1,174 @@
+"""What was asked of `solve`, and the way it will be answered: parameters validated, a route chosen, a Plan made."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator
+
+from .core import sampler as samplers
+from .core import threads
+from .core.problem import Problem, real_number
+from .methods.choose import ROUTES, SIDE_OF, Choice, Plan, after, budget, bytes_of, choose, copies_of, planned
+from .methods.predict import predict
+from .methods.progress import Bar, Progress
+from .methods.routes import Kept
+from .methods.stop import Stop
+
+METHODS = ("auto", *ROUTES)
+DEFAULT_PASSES = 1000
+
+
+@dataclass
+class How:
+    """The parameters of one solve, validated."""
+
+    method: str
+    stop: Stop
+    sampler: Any
+    callback: Callable[[Progress], object] | None
+    bar: Bar | None
+    memory: int
+    jobs: int
+    limit_blas: int | None
+    seed: np.random.SeedSequence
+    many_y: bool = False  # more right-hand sides are to come
+
+
+def how_to(
+    method: Any,
+    tol: Any,
+    max_passes: Any,
+    max_seconds: Any,
+    sampler: Any,
+    callback: Any,
+    progress: Any,
+    memory: Any,
+    n_jobs: Any,
+    random_state: Any,
+) -> How:
+    """Parameters of `solve`, validated before any work."""
+    if not isinstance(method, str) or method not in METHODS:
+        raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
+    samplers.check(sampler)
+    tol = real_number(tol, "tol", above=0.0, below=1.0)
+    limit = DEFAULT_PASSES if max_passes is None else real_number(max_passes, "max_passes", above=0.0)
+    seconds = math.inf if max_seconds is None else real_number(max_seconds, "max_seconds", above=0.0)
+    if callback is not None and not callable(callback):
+        raise TypeError(f"callback must be callable, got {type(callback).__name__}")
+    if progress not in (None, True, False):
+        raise TypeError(f"progress must be None, True or False, got {progress!r}")
+    if not isinstance(sampler, str) and method not in ("rk", "rcd"):
+        raise ValueError(
+            f"sampler weights need rows or columns to pick: say method='rk' (one a row) or 'rcd' (one a column), not "
+            f"{method!r}"
+        )
+    if isinstance(sampler, str) and sampler != "auto" and method not in ("auto", "rk", "rcd", "rek", "sgs-cg"):
+        raise ValueError(f"method={method!r} picks no rows or columns: leave out sampler")
+    bar = Bar(tol) if progress or (progress is None and sys.stderr.isatty()) else None
+    jobs = threads.count(n_jobs)
+    return How(
+        method,
+        Stop(tol, limit, seconds),
+        sampler,
+        callback,
+        bar,
+        budget(memory),
+        jobs,
+        None if n_jobs is None else jobs,
+        samplers.seeds(random_state),
+    )
+
+
+def choice_for(asked: Problem, how: How, kept: Kept) -> Choice:
+    """The route: the one named, or the best one known."""
+    n, p = asked.X.shape
+    method = how.method
+    if kept.precondition is not None:
+        if method not in ("auto", "cg"):
+            raise ValueError(f"a preconditioner is for conjugate gradients: method='cg', not {method!r}")
+        size = getattr(kept.precondition, "size", p)
+        side = "rows" if (size == n and size != p) or (size == n and n < p) else "columns"
+        return Choice("cg", side, ["a preconditioner was given: conjugate gradients use it"])
+    if method == "auto":
+        if how.sampler != "auto":  # a sampler is for steps: the paper's own methods
+            side = "columns" if n >= p else "rows"
+            reason = (
+                f"a sampler was named, so single steps; {side}, as X is {'tall' if n >= p else 'wide'} (Sections 3-5)"
+            )
+            return Choice("rcd" if n >= p else "rk", side, [reason])
+        return choose(asked, how.stop.tol, how.memory, how.seed, how.many_y)
+    if isinstance(asked.X, LinearOperator) and method not in ("cg", "sketch"):
+        raise TypeError(
+            f"method={method!r} needs the rows or columns of X, and a LinearOperator has only products: say "
+            "method='cg' or 'auto', or pass X as an array or a sparse array"
+        )
+    if method == "rek" and asked.alpha > 0:
+        raise ValueError("method='rek' is for alpha=0: ridge regression is method='rk' (rows) or 'rcd' (columns)")
+    if method == "subset" and (asked.alpha > 0 or n < 2 * p):
+        raise ValueError(
+            f"method='subset' is for alpha=0 and at least twice as many rows as columns, X is {n} x {p}: say 'direct'"
+        )
+    need = bytes_of(method, asked, copies_of(method, asked))
+    if need > how.memory and method in ("direct", "subset", "sketch", "blocks"):
+        raise ValueError(
+            f"method={method!r} needs about {need / 1e6:,.0f} MB beside X, more than memory={how.memory / 1e6:,.0f} "
+            "MB: allow more, or say method='cg' or 'auto'"
+        )
+    side = SIDE_OF.get(method, "rows" if n < p else "columns")
+    if method in ("sgs-cg", "blocks") and asked.alpha > 0 and n == p:
+        side = "rows"
+    return Choice(method, side, [f"method={method!r} was asked for"])
+
+
+def plan_of(asked: Problem, how: How, choice: Choice, foretell: bool) -> Plan:
+    """The Plan of a Choice, and of where it may lead."""
+    then: list[str] = []
+    if how.method == "auto":
+        tried, route, side = [f"{choice.route} {choice.side}"], choice.route, choice.side
+        for _ in range(3):
+            onward = None if route == "direct" else after(route, side, asked, how.memory, True, tried)
+            if onward is None:
+                break
+            route, side = onward
+            tried.append(f"{route} {side}")
+            then.append(route)
+    rate, passes = predict(asked, choice, how.stop.tol, how.seed) if foretell else (None, None)
+    return planned(asked, choice, how.stop.tol, how.memory, tuple(then), rate, passes)
+
+
+def preconditioner_of(given: Any, asked: Problem) -> Any:
+    """A user's preconditioner as a function of (q, m) arrays, with its `size` where it has one."""
+    if given is None:
+        return None
+    n, p = asked.X.shape
+    if not callable(given) or isinstance(given, LinearOperator):
+        operator = given if isinstance(given, LinearOperator) else np.asarray(given)
+        if operator.ndim != 2 or operator.shape[0] != operator.shape[1] or operator.shape[0] not in (n, p):
+            raise ValueError(f"preconditioner must be {p} x {p} (or {n} x {n}, for rows), got shape {operator.shape}")
+        made = _Applied(lambda v: operator @ v, operator.shape[0])
+    else:
+        made = _Applied(given, p)
+    return made
+
+
+@dataclass
+class _Applied:
+    f: Callable[[np.ndarray], Any]
+    size: int
+
+    def __call__(self, g: np.ndarray) -> np.ndarray:
+        out = np.stack([np.asarray(self.f(v)).reshape(-1) for v in g])
+        if out.shape != g.shape:
+            raise ValueError(f"preconditioner took a vector of {g.shape[1]} to one of {out.shape[1]}")
+        return out.astype(g.dtype, copy=False)
+
+
+def plan_for(asked: Problem, how: How, kept: Kept) -> Plan:
+    """The Plan of a Problem."""
+    return plan_of(asked, how, choice_for(asked, how, kept), foretell=True)

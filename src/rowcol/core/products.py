@@ -1,0 +1,275 @@
+"""How X multiplies vectors: in place, by its own rows or columns, in float64 whatever it is stored in.
+
+Products are of (q, k) arrays, one vector a row. Sums are cut into blocks, whose parts are added in order: threads that
+share the blocks change no bit, and the rounding error of a sum grows with its longest chain only. A SciPy
+`LinearOperator` multiplies too, but has no lines to look at.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from concurrent.futures import Executor
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator
+
+from ..engine.lines import BLOCK, Dense, Sparse, Woven, extent, misfits, norms, pulls, pushes, residuals
+from .view import PIECE, View, col_lines, pieces, row_lines
+
+CACHED = 4_000_000  # bytes of X that are still in cache when they are multiplied with again
+SHORT_ROW = 64_000  # bytes: a row this short is still in the first caches when `residuals` pushes what it pulled
+
+
+class Products(NamedTuple):
+    """A matrix that can be multiplied with, and how."""
+
+    X: Any  # what multiplies: an array, a sparse array or a LinearOperator
+    side: str  # whose lines these are: "rows", "cols", or "operator" for none
+    lines: Dense | Sparse | None
+    pool: Executor | None  # threads that share the blocks; None for one
+    scratch: dict  # vectors used again by every product
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, p)."""
+        return self.X.shape
+
+
+def products(X: Any, pool: Executor | None = None) -> Products:
+    """Products in the layout X has: nothing is transposed, and nothing large copied."""
+    if isinstance(X, LinearOperator):
+        return Products(X, "operator", None, pool, {})
+    by_rows = X.format == "csr" if hasattr(X, "format") else X.flags.c_contiguous
+    lines, _ = row_lines(X) if by_rows else col_lines(X)
+    return Products(X, "rows" if by_rows else "cols", lines, pool, {})
+
+
+def of_view(X: Any, view: View, pool: Executor | None = None) -> Products:
+    """Products by the very lines a view walks, which may be a copy made for it."""
+    lines = view.lines.rows if isinstance(view.lines, Woven) else view.lines
+    return Products(X, "cols" if view.side == "cols" else "rows", lines, pool, {})
+
+
+def times(by: Products, v: np.ndarray) -> np.ndarray:
+    """X v."""
+    if by.side == "operator":
+        return _operate(by.X.matvec, v)
+    if _by_blas(by, v):
+        return _each(v, lambda one: by.X @ one)
+    if by.side == "rows":
+        return pull_all(by, v)
+    return push_all(by, v.conj()).conj()
+
+
+def back(by: Products, u: np.ndarray) -> np.ndarray:
+    """Xᴴ u."""
+    if by.side == "operator":
+        return _operate(by.X.rmatvec, u)
+    if _by_blas(by, u):
+        return _each(u, lambda one: (one.conj() @ by.X).conj())
+    if by.side == "rows":
+        return push_all(by, u)
+    return pull_all(by, u.conj()).conj()
+
+
+def normal(by: Products, v: np.ndarray) -> tuple[np.ndarray, float]:
+    """XᴴX v, and how many passes over X it took: one where X can be cut into blocks that stay in cache."""
+    n, p = by.shape
+    if _by_blas(by, v) and p <= n:
+        out = np.zeros_like(v)
+        for i in range(0, n, step := max(CACHED // (p * v.itemsize), 1)):
+            out += _there_and_back(by.X[i : i + step], v)
+        return out, 1.0
+    if _one_pass(by):
+        return _by_rows(by, v), 1.0
+    return back(by, times(by, v)), 2.0
+
+
+def conormal(by: Products, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+    """Xᴴ v and XXᴴ v; and how many passes over X they took."""
+    n, p = by.shape
+    if _by_blas(by, v) and n <= p:
+        u, out = np.empty((len(v), p), v.dtype), np.zeros_like(v)
+        for j in range(0, p, step := max(CACHED // (n * v.itemsize), 1)):
+            part = by.X[:, j : j + step]
+            for one, seen, total in zip(v, u, out, strict=True):
+                seen[j : j + step] = (one.conj() @ part).conj()
+                total += part @ seen[j : j + step]
+        return u, out, 1.0
+    u = back(by, v)
+    return u, times(by, u), 2.0
+
+
+def _there_and_back(part: np.ndarray, v: np.ndarray) -> np.ndarray:
+    return _each(v, lambda one: ((part @ one).conj() @ part).conj())
+
+
+def _one_pass(by: Products) -> bool:
+    if by.side != "rows" or by.lines is None:
+        return False
+    return isinstance(by.lines, Sparse) or by.lines.a.shape[1] * by.lines.a.itemsize <= SHORT_ROW
+
+
+def _by_blas(by: Products, v: np.ndarray) -> bool:
+    """Dense, and in double precision already: BLAS is at the memory's speed, and brings its own threads."""
+    return isinstance(by.lines, Dense) and by.X.dtype == v.dtype
+
+
+def _each(v: np.ndarray, f: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    return np.ascontiguousarray(f(v[0])[None] if len(v) == 1 else np.stack([f(one) for one in v]))
+
+
+def _operate(f: Callable[[np.ndarray], np.ndarray], v: np.ndarray) -> np.ndarray:
+    out = np.stack([np.asarray(f(one)).reshape(-1) for one in v])
+    return np.ascontiguousarray(out, dtype=np.result_type(out.dtype, v.dtype, np.float64))
+
+
+def _by_rows(by: Products, v: np.ndarray) -> np.ndarray:
+    assert by.lines is not None
+    count = extent(by.lines)
+    key = (len(v), v.dtype)
+    if key not in by.scratch:  # fresh memory for every product would cost a tenth of it
+        by.scratch[key] = np.zeros((len(v), count), v.dtype), np.empty((len(v), count), v.dtype), np.ones(count)
+    nothing, r, ones = by.scratch[key]
+    return -residual_pass(by, nothing, v, ones, False, r)[1]
+
+
+# --- passes over all lines, by blocks ------------------------------------------------------------------------------
+
+
+def residual_pass(
+    by: Products, y: np.ndarray, s: np.ndarray, weight: np.ndarray, squares: bool, r: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """r = y − B s, Bᴴ W r and, on request, Σ_i w_i |a_ij|², in one pass over the lines."""
+    assert by.lines is not None
+    s, many = np.ascontiguousarray(s), len(s)
+    r = np.empty((many, y.shape[1]), np.result_type(y, s)) if r is None else r
+    width, lines, entries = s.shape[1], by.lines, stored(by.lines)
+
+    def block(ends: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+        part, square = np.zeros((many, width), r.dtype), np.zeros(width if squares else 0)
+        for k, (a, b) in enumerate(groups(many, *ends, y.shape[1], entries)):
+            own = square if k == 0 else square[:0]
+            residuals(lines, *ends, y[a:b], s[a:b], weight, r[a:b], part[a:b], own)
+        return part, square
+
+    image, total = np.zeros((many, width), r.dtype), np.zeros(width if squares else 0)
+    for part, square in spread(by.pool, block, blocks(y.shape[1], width, entries)):
+        image += part
+        total += square
+    return r, image, total
+
+
+def misfit_pass(by: Products, y: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """r = y − B s, and ‖ |B| |s| ‖ of each right-hand side: what its rounding errors grow with."""
+    assert by.lines is not None
+    lines, count = by.lines, extent(by.lines)
+    r, s, total = np.empty((len(s), count), np.result_type(y, s)), np.ascontiguousarray(s), np.zeros(len(s))
+    size = np.abs(s)
+    for part in spread(by.pool, lambda ends: misfits(lines, *ends, y, s, size, r), _pieces(by, len(s))):
+        total += part
+    return r, np.sqrt(total)
+
+
+def pull_all(by: Products, s: np.ndarray) -> np.ndarray:
+    """⟨a_i, s⟩ of every line, unconjugated."""
+    assert by.lines is not None
+    lines, count = by.lines, extent(by.lines)
+    s = np.ascontiguousarray(s)
+    out = np.empty((len(s), count), s.dtype)
+    for _ in spread(by.pool, lambda ends: pulls(lines, *ends, s, out), _pieces(by, len(s))):
+        pass
+    return out
+
+
+def _pieces(by: Products, many: int) -> list[tuple[int, int]]:
+    """Lines cut for compiled calls that write line by line; into eight or more where threads may share them."""
+    assert by.lines is not None
+    count = extent(by.lines)
+    return pieces(count, max(stored(by.lines) / count * many, 0.0 if by.pool is None else 8 * PIECE / count))
+
+
+def norms_of(by: Products) -> np.ndarray:
+    """‖a_i‖² of every line."""
+    assert by.lines is not None
+    lines, count = by.lines, extent(by.lines)
+    out = np.empty(count)
+    for _ in spread(by.pool, lambda ends: norms(lines, *ends, out), _pieces(by, 1)):
+        pass
+    return out
+
+
+def push_all(by: Products, c: np.ndarray) -> np.ndarray:
+    """Σ_i c_i conj(a_i), block by block."""
+    assert by.lines is not None
+    lines, (many, count) = by.lines, c.shape
+    c, width, entries = np.ascontiguousarray(c), width_of(by), stored(lines)
+
+    def block(ends: tuple[int, int]) -> np.ndarray:
+        part = np.zeros((many, width), c.dtype)
+        for a, b in groups(many, *ends, count, entries):
+            pushes(lines, *ends, c[a:b], part[a:b])
+        return part
+
+    out = np.zeros((many, width), c.dtype)
+    for part in spread(by.pool, block, blocks(count, width, entries)):
+        out += part
+    return out
+
+
+def spread(pool: Executor | None, f: Callable, items: list) -> Iterable:
+    """f of every item, in order; by several threads if there is a pool, a few items ahead of the reader at most."""
+    if pool is None or len(items) < 2:
+        return map(f, items)
+    return _ahead(pool, f, items)
+
+
+def _ahead(pool: Executor, f: Callable, items: list) -> Iterable:
+    waiting = []
+    for item in items:
+        waiting.append(pool.submit(f, item))
+        if len(waiting) >= 8:  # so that few parts wait in memory
+            yield waiting.pop(0).result()
+    for one in waiting:
+        yield one.result()
+
+
+def width_of(by: Products) -> int:
+    """The length of a line."""
+    return by.shape[1] if by.side == "rows" else by.shape[0]
+
+
+def stored(lines: Dense | Sparse | None) -> int:
+    """Numbers stored in the lines."""
+    assert lines is not None
+    return max(lines.a.size if isinstance(lines, Dense) else lines.data.size, 1)
+
+
+def blocks(count: int, width: int, entries: int) -> list[tuple[int, int]]:
+    """Blocks of lines, so that no sum is one chain of them all; as many as cost little beside the lines themselves."""
+    cheap = max(entries // (8 * width), 1)
+    steps = min(max(math.isqrt(count) // 4, 1), cheap)
+    length = min(-(-count // steps), max(int(PIECE * count / entries), 1))
+    return [(i, min(i + length, count)) for i in range(0, count, length)]
+
+
+def groups(many: int, start: int, stop: int, count: int, entries: int) -> list[tuple[int, int]]:
+    """Right-hand sides that may share one compiled call on the lines start, ..., stop-1 without making it long."""
+    step = max(int(PIECE / (entries / count * (stop - start))), 1)
+    return [(a, min(a + step, many)) for a in range(0, many, step)]
+
+
+def chain(cuts: list[tuple[int, int]]) -> int:
+    """Terms in the longest chain of a sum by blocks."""
+    return max(stop - start for start, stop in cuts) + len(cuts)
+
+
+def longest(lines: Dense | Sparse | None) -> int:
+    """Terms in the longest chain of a pull."""
+    assert lines is not None
+    if isinstance(lines, Dense):
+        k = lines.a.shape[1]
+        return k if k <= BLOCK else BLOCK + -(-k // BLOCK)
+    return int(np.diff(lines.indptr).max())

@@ -1,0 +1,166 @@
+"""Block projection with momentum: many rows (or columns) at once, for spectra with a few large values and a flat tail.
+
+A step solves the small system of its block exactly, (B_τ B_τᴴ + Λ_τ) d = g_τ, which removes what the block can see of
+the large directions at once; single lines meet them again and again. Momentum (Dereziński, Needell, Rebrova and Yang's
+Kaczmarz++) then shortens the way over the flat tail. Four partitions into neighbouring lines, cut at random places, are
+factored once and used in turn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import scipy.linalg as sl
+import scipy.sparse as sp
+
+from ..core.certify import Evidence
+from ..core.problem import Problem
+from ..core.products import Products
+from ..core.view import View
+from ..engine.lines import Dense
+from .loop import Round
+
+PARTITIONS = 4
+LINES = 256  # in a block, unless there are few
+TINY = 1e-10  # of the largest entry of a block's diagonal, added to it: lines may be dependent
+
+
+@dataclass
+class Blocks:
+    """Sweeps over blocks of lines: a `Mover`."""
+
+    problem: Problem
+    view: View
+    by: Products
+    ids: np.ndarray
+    x: np.ndarray  # (q, m)
+    s: np.ndarray  # (q, k)
+    cuts: list[list[tuple[int, int]]]  # the partitions
+    patience: float = 30.0
+    rho: float = 0.0  # how much of the error a step is taken to remove
+    turn: int = 0
+    gained: float = np.inf  # by the last sweep
+    memo: dict[tuple[int, int], np.ndarray] = field(default_factory=dict)
+    drift_x: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
+    drift_s: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
+
+    def __post_init__(self) -> None:
+        self.drift_x, self.drift_s = np.zeros_like(self.x), np.zeros_like(self.s)
+        self.rho = 1.0 / len(self.cuts[0])
+
+    @property
+    def needs_solution(self) -> bool:
+        """Rows alone cannot fit what no β fits."""
+        return self.view.side == "rows"
+
+    def advance(self, room: float, deadline: float) -> Round:
+        """One sweep over the blocks of one partition."""
+        partition = self.cuts[self.turn % PARTITIONS]
+        self.turn += 1
+        gain, slopes2 = np.zeros(self.ids.size), np.zeros(self.ids.size)
+        share, keep = 1.0 / len(partition), (1.0 - self.rho) / (1.0 + self.rho)
+        for start, stop in partition:
+            lines = self._lines(start, stop)
+            g = (
+                self.view.b[self.ids, start:stop]
+                - (lines @ self.s.T).T
+                - self.view.lam[start:stop] * self.x[:, start:stop]
+            )
+            step = sl.cho_solve((self._factor(start, stop, lines), False), g.T, check_finite=False).T
+            gain += np.einsum("qi,qi->q", g.conj(), step).real
+            slopes2 += (np.abs(g) ** 2).sum(axis=1)
+            pushed = (lines.conj().T @ step.T).T
+            self.drift_x *= keep
+            self.drift_x[:, start:stop] += keep * step
+            self.drift_s = keep * (self.drift_s + pushed)
+            self.x[:, start:stop] += step
+            self.x += share * self.drift_x
+            self.s += pushed + share * self.drift_s
+        self._adapt(float(gain.sum()), len(partition))
+        return Round(2.0, self.view.b.shape[1], gain, self._estimate(gain, slopes2))
+
+    def _adapt(self, gained: float, steps: int) -> None:
+        """The pace of the last sweep is the momentum of the next; where things got worse, it begins anew."""
+        fall = gained / self.gained if self.gained > 0 else 0.0
+        if fall > 1.0:
+            self.drift_x[:], self.drift_s[:] = 0.0, 0.0
+            self.rho = min(2 * self.rho, 0.5)
+        elif fall > 0.0:
+            self.rho = 0.5 * self.rho + 0.5 * min(max((1.0 - fall ** (1.0 / steps)) / 2, 1e-3 / steps), 0.5)
+        self.gained = gained
+
+    def _lines(self, start: int, stop: int) -> Any:
+        lines = self.view.lines
+        if isinstance(lines, Dense):
+            return lines.a[start:stop]
+        at = lines.indptr[start : stop + 1]  # type: ignore[union-attr]
+        data, indices = lines.data[at[0] : at[-1]], lines.indices[at[0] : at[-1]]  # type: ignore[union-attr]
+        return sp.csr_array((data, indices, at - at[0]), shape=(stop - start, self.s.shape[1]))
+
+    def _factor(self, start: int, stop: int, lines: Any) -> np.ndarray:
+        if (start, stop) not in self.memo:
+            a = lines.astype(self.x.dtype, copy=False)
+            G = a @ a.conj().T
+            G = np.array(G.toarray() if sp.issparse(G) else G)
+            diagonal = np.real(np.diagonal(G)) + self.view.lam[start:stop]
+            G.flat[:: len(G) + 1] += self.view.lam[start:stop] + np.where(diagonal > 0, 0.0, 1.0)
+            tiny = TINY * max(float(diagonal.max()), 1e-300)
+            for _ in range(12):  # dependent lines: as much as it takes
+                G.flat[:: len(G) + 1] += tiny
+                try:
+                    self.memo[start, stop] = sl.cholesky(G, check_finite=False)
+                    break
+                except sl.LinAlgError:
+                    tiny *= 10
+        return self.memo[start, stop]
+
+    def _estimate(self, gain: np.ndarray, slopes2: np.ndarray) -> np.ndarray:
+        size = np.maximum(np.linalg.norm(self.problem.y[self.ids], axis=1), 1e-300)
+        if self.view.side == "rows":
+            return np.sqrt(slopes2) / size
+        if self.problem.alpha > 0:
+            return np.sqrt(slopes2 / self.problem.alpha) / size
+        left = np.maximum(np.linalg.norm(self.s, axis=1), 1e-300)
+        return np.minimum(left / size, np.sqrt(gain) / left)
+
+    def answers(self) -> tuple[np.ndarray, np.ndarray | None]:
+        """β, and α where rows keep it."""
+        return (self.s, self.x) if self.view.side == "rows" else (self.x.conj(), None)
+
+    def learn(self, place: int, evidence: Evidence, k: int) -> None:
+        """The carried image is replaced by the one just summed anew."""
+        if self.view.side == "cols":
+            self.s[place] = -evidence.residual[k].conj()
+        elif evidence.image is not None:
+            self.s[place] = evidence.image[k]
+
+    def keep(self, mask: np.ndarray) -> None:
+        """Go on with some right-hand sides only."""
+        for name in ("ids", "x", "s", "drift_x", "drift_s"):
+            setattr(self, name, getattr(self, name)[mask])
+
+    def column_norms(self) -> np.ndarray | None:
+        """Not kept."""
+        return None
+
+
+def block_length(m: int, k: int) -> int:
+    """Lines in a block: enough for the large directions, few enough for four partitions to be factored."""
+    return max(min(LINES, m // 4, k), 1)
+
+
+def blocks(
+    problem: Problem, view: View, by: Products, x: np.ndarray, s: np.ndarray, seed: np.random.SeedSequence
+) -> Blocks:
+    """A mover from the unknowns and image of rows or of columns."""
+    m, k = view.b.shape[1], view.s0.shape[1]
+    length, draw = block_length(m, k), np.random.default_rng(seed)
+    cuts = []
+    for _ in range(PARTITIONS):
+        inner = np.arange(int(draw.integers(1, length + 1)), m, length)
+        ends = np.unique(np.concatenate([[0], inner, [m]]))
+        cuts.append([(int(a), int(b)) for a, b in pairwise(ends)])
+    return Blocks(problem, view, by, np.arange(len(x)), x, s, cuts)

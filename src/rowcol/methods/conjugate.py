@@ -1,0 +1,306 @@
+"""Conjugate gradients: by products (`cg`, `sketch`, a user's preconditioner) and by sweeps (`sgs-cg`).
+
+Both solve the psd system of one side. Columns: (XᴴX + λ)β = Xᴴy. Rows:
+(XXᴴ + λ)α = y, carrying β = Xᴴα. As β starts in the row space and every direction is in it, so is the answer, unless a
+preconditioner leads out of it.
+
+`Conjugate` takes XᴴXd in one pass over rows that are short or sparse, where lsqr takes two. The gradient comes from a
+recurrence, so it drifts; every exact look replaces it, which is iterative refinement.
+
+`Sweeps` is preconditioned by one sweep forward and one back of the same `descend` that rows and columns run on (Björck
+and Elfving's symmetric Gauss-Seidel). A sweep moves x and its image s together, so the preconditioned gradient comes
+with its image, and no product with X is needed beside the sweeps. γ is what the forward sweep gained: taken from the
+gradient instead, the recurrence stalls near 1e-8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+
+from ..core.certify import Evidence
+from ..core.problem import Problem
+from ..core.products import Products, back, conormal, normal, norms_of, residual_pass, times
+from ..core.view import State, View, known_diag, narrow, pieces, unknowns
+from ..engine.lines import descend
+from .loop import Round
+
+UNLIKE = 10.0  # columns that differ in size by more are scaled alike
+
+Precondition = Callable[[np.ndarray], np.ndarray]
+
+
+@dataclass
+class Conjugate:
+    """Conjugate gradients by products with X: a `Mover`."""
+
+    problem: Problem
+    by: Products
+    side: str  # "rows" or "cols"
+    ids: np.ndarray
+    x: np.ndarray  # (q, m) α or β
+    s: np.ndarray | None  # (q, k) β, on the side of rows
+    g: np.ndarray  # (q, m) the residual of the psd system
+    precondition: Precondition | None
+    spent: float = 0.0  # passes taken to get ready, not yet told
+    patience: float = 30.0
+    column: np.ndarray | None = None  # ‖X_j‖, from the first look
+    typical: float = 0.0  # their size before that, from the first step
+    gamma: np.ndarray = field(default_factory=lambda: np.empty(0))
+    rho2: np.ndarray = field(default_factory=lambda: np.empty(0))  # ‖ρ‖², on the side of columns
+    direction: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
+    value: np.ndarray = field(default_factory=lambda: np.empty(0))  # (q,) certificates of the last look
+    strikes: np.ndarray = field(default_factory=lambda: np.empty(0))  # looks that found no better
+
+    def __post_init__(self) -> None:
+        q = self.ids.size
+        self.gamma, self.direction = np.full(q, np.inf), np.zeros_like(self.x)
+        self.value, self.strikes, self.rho2 = np.full(q, np.inf), np.zeros(q), np.full(q, np.inf)
+
+    @property
+    def needs_solution(self) -> bool:
+        """By rows, nothing is reached that no β fits."""
+        return self.side == "rows"
+
+    def advance(self, room: float, deadline: float) -> Round:
+        """One step of conjugate gradients for every right-hand side."""
+        lam = self.problem.alpha
+        z = self.g if self.precondition is None else self.precondition(self.g)
+        gamma = _dot(self.g, z)
+        self.direction = z + (gamma / self.gamma)[:, None] * self.direction
+        if self.s is None:
+            pulled, passes = normal(self.by, self.direction)
+        else:
+            moved, pulled, passes = conormal(self.by, self.direction)
+        curvature = _dot(self.direction, pulled) + lam * _dot(self.direction, self.direction)
+        going = (gamma > 0) & (curvature > 0)
+        if self.typical == 0.0 and going.any():
+            self.typical = float(np.sqrt(np.max(curvature[going] / _dot(self.direction, self.direction)[going])))
+        step = np.divide(gamma, curvature, out=np.zeros_like(gamma), where=going)[:, None]
+        self.x += step * self.direction
+        if self.s is not None:
+            self.s += step * moved
+        self.g -= step * (pulled + lam * self.direction)
+        self.gamma, self.rho2 = np.where(going, gamma, np.inf), self.rho2 - step[:, 0] * gamma
+        passes, self.spent = passes + self.spent, 0.0
+        return Round(passes, 1, step[:, 0] * gamma, self._estimate(), ~going | (self.strikes >= 2))
+
+    def _estimate(self) -> np.ndarray:
+        size = np.maximum(np.linalg.norm(self.problem.y[self.ids], axis=1), 1e-300)
+        if self.side == "rows":
+            return np.linalg.norm(self.g, axis=1) / size
+        if self.problem.alpha > 0:
+            return np.linalg.norm(self.g, axis=1) / np.sqrt(self.problem.alpha) / size
+        # What the steps gained was taken off ‖ρ‖², until rounding is left of it: then ρ is in the range, near ‖g‖/‖X‖.
+        left = np.sqrt(np.maximum(self.rho2, 1e-300))
+        inside = np.linalg.norm(self.g, axis=1) / max(self.typical, 1e-300)
+        left = np.where(self.rho2 < 1e-13 * size**2, np.maximum(inside, 1e-300), left)
+        column = np.full(1, self.typical) if self.column is None else self.column
+        steepest = np.abs(self.g / np.where(column > 0, column, np.inf)).max(axis=1)
+        return np.minimum(left / size, steepest / left)
+
+    def answers(self) -> tuple[np.ndarray, np.ndarray | None]:
+        """β, and α on the side of rows."""
+        return (self.x, None) if self.s is None else (self.s, self.x)
+
+    def learn(self, place: int, evidence: Evidence, k: int) -> None:
+        """Replace what drifted; begin anew where it had drifted far."""
+        lam = self.problem.alpha
+        if self.s is not None:
+            true = evidence.residual[k] - lam * self.x[place]
+            if evidence.image is not None:
+                self.s[place] = evidence.image[k]
+        else:
+            true = evidence.slope[k] - lam * self.x[place]
+            self.rho2[place] = np.linalg.norm(evidence.residual[k]) ** 2
+        if np.linalg.norm(true - self.g[place]) > 0.1 * np.linalg.norm(true):
+            self.gamma[place] = np.inf
+        self.g[place] = true
+        self.column = np.sqrt(evidence.column2)
+        value = evidence.certificates[k].value
+        self.strikes[place] = 0 if value < 0.7 * self.value[place] else self.strikes[place] + 1
+        self.value[place] = min(value, self.value[place])
+
+    def keep(self, mask: np.ndarray) -> None:
+        """Go on with some right-hand sides only."""
+        for name in ("ids", "x", "g", "gamma", "rho2", "direction", "value", "strikes"):
+            setattr(self, name, getattr(self, name)[mask])
+        self.s = None if self.s is None else self.s[mask]
+
+    def column_norms(self) -> np.ndarray | None:
+        """Those of the first look are kept by the loop."""
+        return None
+
+
+def conjugate(
+    problem: Problem,
+    by: Products,
+    side: str,
+    beta0: np.ndarray | None,
+    alpha0: np.ndarray | None,
+    precondition: Precondition | None = None,
+    slope: np.ndarray | None = None,
+) -> Conjugate:
+    """A mover from a start; `slope`, if known, is XᴴWρ there."""
+    (q, n), p = problem.y.shape, problem.X.shape[1]
+    kind, y, ids, lam = problem.y.dtype, problem.y, np.arange(q), problem.alpha
+    beta = np.zeros((q, p), kind) if beta0 is None else beta0.copy()
+    if side == "rows":
+        alpha = np.zeros((q, n), kind) if alpha0 is None else alpha0.copy()
+        g = y.copy() if beta0 is None else y - times(by, beta) - lam * alpha
+        return Conjugate(problem, by, side, ids, alpha, beta, g, precondition)
+    rho = y if beta0 is None or slope is not None else y - times(by, beta)
+    g = (back(by, rho) if slope is None else slope) - lam * beta
+    made = Conjugate(problem, by, side, ids, beta, None, g, precondition)
+    made.rho2 = np.linalg.norm(rho, axis=1) ** 2
+    return made
+
+
+def jacobi(problem: Problem, by: Products, seed: np.random.SeedSequence) -> Precondition | None:
+    """1/(‖X_j‖² + λ) where columns are of different size, which a few rows tell; None where they are not."""
+    n = problem.X.shape[0]
+    if by.lines is None:
+        return None
+    if not hasattr(problem.X, "format"):
+        where = np.sort(np.random.default_rng(seed).choice(n, min(n, 200), replace=False))
+        tall = (np.abs(problem.X[where]) ** 2).sum(axis=0)
+        if float(tall.max()) <= UNLIKE**2 * float(tall.min()):
+            return None
+    norms = norms_of(by) if by.side == "cols" else residual_pass(by, *_nothing(problem), True)[2]
+    if norms.max() + problem.alpha <= UNLIKE**2 * (norms[norms > 0].min(initial=np.inf) + problem.alpha):
+        return None
+    curvature = norms + problem.alpha
+    share = np.divide(1.0, curvature, out=np.zeros_like(curvature), where=curvature > 0)
+    return lambda g: share * g
+
+
+def _nothing(problem: Problem) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    n, p = problem.X.shape
+    kind = problem.y.dtype
+    return np.zeros((1, n), kind), np.zeros((1, p), kind), np.ones(n)
+
+
+@dataclass
+class Sweeps:
+    """Conjugate gradients preconditioned by a sweep forward and a sweep back: a `Mover`."""
+
+    problem: Problem
+    view: View
+    now: State  # the table the sweeps work on
+    by: Products
+    order: np.ndarray  # of the lines, the same for every sweep
+    x: np.ndarray  # (q, m)
+    s: np.ndarray  # (q, k)
+    jobs: int = 1
+    patience: float = 30.0
+    gamma: np.ndarray = field(default_factory=lambda: np.empty(0))
+    direction: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
+    moved: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
+    value: np.ndarray = field(default_factory=lambda: np.empty(0))
+    strikes: np.ndarray = field(default_factory=lambda: np.empty(0))
+
+    def __post_init__(self) -> None:
+        q = self.ids.size
+        self.gamma, self.value, self.strikes = np.full(q, np.inf), np.full(q, np.inf), np.zeros(q)
+        self.direction, self.moved = np.zeros_like(self.x), np.zeros_like(self.s)
+        known_diag(self.view, self.now)
+
+    @property
+    def needs_solution(self) -> bool:
+        """Rows alone cannot fit what no β fits."""
+        return self.view.side == "rows"
+
+    @property
+    def ids(self) -> np.ndarray:
+        """The right-hand sides still moving."""
+        return self.now.ids
+
+    def advance(self, room: float, deadline: float) -> Round:
+        """A sweep forward, a sweep back, a step along what they make of it."""
+        m, q = self.view.b.shape[1], self.ids.size
+        self.now.table["x"][:m] = self.x.T
+        s = self.now.s
+        s[:] = self.s
+        gamma, slopes2 = self._sweep(self.order).T
+        self._sweep(self.order[-2::-1])
+        nudge = unknowns(self.view, self.now)
+        nudge -= self.x
+        s -= self.s
+        turn = (gamma / self.gamma)[:, None]
+        self.direction *= turn
+        self.direction += nudge
+        self.moved *= turn
+        self.moved += s
+        curvature = _dot(self.moved, self.moved) + (self.view.lam * np.abs(self.direction) ** 2).sum(axis=1)
+        going = (gamma > 0) & (curvature > 0)
+        step = np.divide(gamma, curvature, out=np.zeros(q), where=going)[:, None]
+        self.x += step * self.direction
+        self.s += step * self.moved
+        self.gamma = np.where(going, gamma, np.inf)
+        return Round(2.0, 2 * m - 1, step[:, 0] * gamma, self._estimate(slopes2), ~going | (self.strikes >= 2))
+
+    def _sweep(self, order: np.ndarray) -> np.ndarray:
+        t, s, q = self.now.table, self.now.s, self.ids.size
+        pool, lines = self.by.pool, self.view.lines
+
+        def part(ends: tuple[int, int]) -> np.ndarray:
+            a, b = ends
+            total = np.zeros((b - a, 2))
+            for start, end in pieces(order.size, self.view.cost * (b - a)):
+                picks = np.ascontiguousarray(order[start:end])
+                t_b, t_x = t["b"][:, a:b], t["x"][:, a:b]
+                total += descend(lines, t["diag"], t["lam"], t_b, t_x, s[a:b], picks).sum(axis=0)
+            return total
+
+        if pool is None or q == 1:
+            return part((0, q))
+        cuts = np.linspace(0, q, min(self.jobs, q) + 1).astype(int)
+        return np.concatenate(list(pool.map(part, pairwise(cuts))))
+
+    def _estimate(self, slopes2: np.ndarray) -> np.ndarray:
+        size = np.maximum(np.linalg.norm(self.problem.y[self.ids], axis=1), 1e-300)
+        if self.view.side == "rows":
+            return np.sqrt(slopes2) / size
+        if self.problem.alpha > 0:
+            return np.sqrt(slopes2 / self.problem.alpha) / size
+        left = np.maximum(np.linalg.norm(self.s, axis=1), 1e-300)
+        return np.minimum(left / size, 3.0 * np.sqrt(self.gamma / self.view.b.shape[1]) / left)
+
+    def answers(self) -> tuple[np.ndarray, np.ndarray | None]:
+        """β, and α where rows keep it."""
+        return (self.s, self.x) if self.view.side == "rows" else (self.x.conj(), None)
+
+    def learn(self, place: int, evidence: Evidence, k: int) -> None:
+        """The carried image is replaced by the one just summed anew; where that does not help, begin anew."""
+        if self.view.side == "cols":
+            self.s[place] = -evidence.residual[k].conj()
+        elif evidence.image is not None:
+            self.s[place] = evidence.image[k]
+        value = evidence.certificates[k].value
+        worse = not value < 0.7 * self.value[place]
+        self.strikes[place] = self.strikes[place] + 1 if worse else 0
+        if worse:
+            self.gamma[place] = np.inf
+        self.value[place] = min(value, self.value[place])
+
+    def keep(self, mask: np.ndarray) -> None:
+        """Go on with some right-hand sides only."""
+        self.now = narrow(self.now, mask)
+        for name in ("x", "s", "gamma", "direction", "moved", "value", "strikes"):
+            setattr(self, name, getattr(self, name)[mask])
+
+    def column_norms(self) -> np.ndarray | None:
+        """Those of the lines, where lines are columns."""
+        return known_diag(self.view, self.now) if self.view.side == "cols" else None
+
+
+def sweeps(problem: Problem, view: View, now: State, by: Products, order: np.ndarray, jobs: int) -> Sweeps:
+    """A mover from the state of rows or of columns."""
+    return Sweeps(problem, view, now, by, order, unknowns(view, now), now.s.copy(), jobs)
+
+
+def _dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return np.einsum("qi,qi->q", a.conj(), b).real

@@ -1,0 +1,333 @@
+"""Factors of the small Gram matrix: `direct` (all rows) and `subset` (a random sample of them).
+
+Let T be X if it is tall and Xᴴ if it is wide, m its smaller side, and G = TᴴT + λ, with columns scaled alike. Every
+step is the same correction: β += G⁻¹(Xᴴρ − λβ) if tall, α += G⁻¹(ρ − λα) and β = Xᴴα if wide. The first one solves;
+the next ones refine, with what the exact look found, so they cost nothing but the look.
+
+| factor | when |
+|---|---|
+| Cholesky of G | condition of G below 1e12, which leaves refinement four digits a step |
+| eigenvalues of G, truncated | some are zero, and X times their vectors is zero too: rank-deficient, beyond doubt |
+| QR of T, block by block | otherwise: it does not square the condition; small systems have it at once, and its SVD |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.linalg as sl
+import scipy.sparse as sp
+
+from ..core.certify import Evidence
+from ..core.problem import Problem, explain_values
+from ..core.products import Products, back, times
+from .loop import Round
+
+SAFE = 1e12  # condition of G up to which Cholesky and refinement are enough
+NULL = 1e-12  # ‖Xv‖ ≤ NULL·√m·‖X‖ for a unit vector v: X is rank-deficient along v
+BLOCK_BYTES = 32_000_000
+SMALL = 3e7  # numbers times unknowns: up to here QR and SVD cost less than asking whether they are needed
+
+
+@dataclass
+class Factor:
+    """G⁻¹, or its pseudo-inverse, as a function: `apply`."""
+
+    kind: str  # "cholesky", "eigen", "qr" or "svd"
+    scale: np.ndarray  # (m,) D: what was factored is D G D
+    upper: np.ndarray  # R with DGD = RᴴR; or, of "eigen" and "svd", the vectors V kept
+    values: np.ndarray | None  # the eigenvalues of DGD kept
+    null: np.ndarray | None  # (m, k) orthonormal: what X does not see
+    condition: float  # of DTD or less
+    rank: int
+    cut: float  # singular values below this share of the largest were taken as zero
+
+    def apply(self, v: np.ndarray) -> np.ndarray:
+        """G⁻¹v for (q, m) vectors; in the row space, where that is not everything."""
+        u = (v * self.scale).T
+        if self.values is None:
+            u = sl.solve_triangular(self.upper, u, trans="C", check_finite=False)
+            u = sl.solve_triangular(self.upper, u, check_finite=False)
+        else:
+            u = self.upper @ ((self.upper.conj().T @ u) / self.values[:, None])
+        return self.inside(u.T * self.scale)
+
+    def polish(self, by: Products) -> None:
+        """Take from the null vectors what X still sees of them: QR knows X to rounding of its norm, not of its rows."""
+        if self.null is not None:
+            seen = back(by, times(by, np.ascontiguousarray(self.null.T)))
+            null, self.null = self.null, None
+            self.null = _orthonormal(null - self.apply(seen).T)
+
+    def inside(self, beta: np.ndarray) -> np.ndarray:
+        """β without its part in the null space."""
+        if self.null is not None:
+            beta = beta - (beta @ self.null.conj()) @ self.null.T
+        return np.ascontiguousarray(beta)
+
+    @property
+    def bytes(self) -> int:
+        """Memory kept."""
+        return sum(a.nbytes for a in (self.scale, self.upper, self.values, self.null) if a is not None)
+
+
+def tall_blocks(X: Any, dtype: Any, wide: bool, columns: int) -> Iterator[np.ndarray]:
+    """T, dense and in double precision, some rows at a time."""
+    n, p = X.shape
+    length = max(int(BLOCK_BYTES / (8 * min(n, p))), columns, 1)
+    for i in range(0, p if wide else n, length):
+        part = X[:, i : i + length] if wide else X[i : i + length]
+        part = part.toarray() if sp.issparse(part) else part
+        yield np.asarray(part.conj().T if wide else part, dtype=dtype)
+
+
+def gram(X: Any, dtype: Any, wide: bool) -> np.ndarray:
+    """TᴴT, block by block; of a sparse X as a sparse product."""
+    if sp.issparse(X):
+        Z = X.astype(dtype)
+        G = (Z @ Z.conj().T) if wide else (Z.conj().T @ Z)
+        return np.asarray(G.toarray())
+    G = np.zeros((min(X.shape),) * 2, dtype)
+    for part in tall_blocks(X, dtype, wide, 0):
+        G += part.conj().T @ part if np.iscomplexobj(part) else part.T @ part
+    return G
+
+
+def from_gram(by: Products, G: np.ndarray, alpha: float, wide: bool) -> Factor | None:
+    """Cholesky, or eigenvalues where X is rank-deficient beyond doubt; None where only QR is safe. G is used up."""
+    diagonal = np.real(np.diagonal(G)).copy()
+    if not np.isfinite(diagonal).all():
+        raise ValueError(explain_values(by.X))
+    scale = _scale(diagonal + alpha)
+    G *= scale[:, None]
+    G *= scale
+    G.flat[:: len(G) + 1] += alpha * scale**2
+    live = diagonal + alpha > 0
+    size = float(np.abs(G).sum(axis=0).max())
+    if live.all():
+        R, info = sl.lapack.get_lapack_funcs(("potrf",), (G,))[0](G, lower=False, clean=True, overwrite_a=False)
+        if info == 0:
+            rcond, _ = sl.lapack.get_lapack_funcs(("pocon",), (R,))[0](R, size)
+            if rcond * SAFE >= 1.0:
+                return Factor("cholesky", scale, R, None, None, rcond**-0.5, len(G), 0.0)
+    if alpha > 0 or (wide and not np.allclose(scale, scale[0])):
+        return None  # rows of different size must not be scaled where none fits
+    values, V = sl.eigh(G, check_finite=False, driver="evd")
+    top = max(float(values[-1]), 1e-300)
+    keep = values > 1e-10 * top
+    if ((values > 1e-14 * len(G) * top) & ~keep).any() or not keep.any():
+        return None  # no gap: zero or small, G cannot tell
+    N = _orthonormal(V[:, ~keep] * scale[:, None])
+    seen = np.linalg.norm(back(by, N.T.copy()) if wide else times(by, N.T.copy()), axis=1)
+    if not (seen <= NULL * np.sqrt(diagonal.sum())).all():
+        return None
+    return Factor("eigen", scale, V[:, keep], values[keep], N, (top / values[keep][0]) ** 0.5, int(keep.sum()), 1e-7)
+
+
+def from_blocks(
+    X: Any, y: np.ndarray | None, alpha: float, dtype: Any, wide: bool, always_svd: bool
+) -> tuple[Factor, np.ndarray]:
+    """QR of [T y], block by block, and its SVD where it is rank-deficient; and β itself, where T is tall."""
+    n, p = X.shape
+    m = min(n, p)
+    q = 0 if y is None or wide else len(y)
+    columns = np.zeros(m)
+    for part in tall_blocks(X, dtype, wide, 4 * (m + q)):
+        columns += (np.abs(part) ** 2).sum(axis=0)
+    if not np.isfinite(columns).all():
+        raise ValueError(explain_values(X))
+    scale = np.ones(m) if wide else _scale(columns + alpha)
+    R, start = np.zeros((0, m + q), dtype), 0
+    for part in tall_blocks(X, dtype, wide, 4 * (m + q)):
+        block = part * scale
+        if q and y is not None:
+            block = np.hstack([block, y[:, start : start + len(part)].T])
+        start += len(part)
+        R = np.asarray(np.linalg.qr(np.vstack([R, block]), mode="r"))
+    if alpha > 0:
+        penalty = np.hstack([np.diag(np.sqrt(alpha) * scale), np.zeros((m, q))]).astype(dtype)
+        R = np.asarray(np.linalg.qr(np.vstack([R, penalty]), mode="r"))
+    R, c = np.ascontiguousarray(R[:m, :m]), R[:m, m:]
+    R = np.vstack([R, np.zeros((m - len(R), m), dtype)])
+    c = np.vstack([c, np.zeros((m - len(c), q), dtype)])
+    cut = max(n, p) * 2.0**-52
+    if not always_svd:
+        rcond = float(sl.lapack.get_lapack_funcs(("trcon",), (R,))[0](R)[0])
+        if rcond > 100 * cut:
+            made = Factor("qr", scale, R, None, None, 1 / rcond, m, 0.0)
+            return made, (sl.solve_triangular(R, c, check_finite=False) * scale[:, None]).T
+    U, s, Vh = sl.svd(R, check_finite=False, lapack_driver="gesdd")
+    keep = s > cut * s[0] if s[0] > 0 else s > 0
+    null = None if keep.all() else _orthonormal((Vh[~keep].conj() * scale).T)
+    V, s = Vh[keep].conj().T, s[keep]
+    made = Factor("svd", scale, V, s**2, null, float(s[0] / s[-1]) if s.size else np.inf, int(keep.sum()), cut)
+    beta = V @ ((U[:, keep].conj().T @ c) / s[:, None])
+    return made, made.inside((beta * scale[:, None]).T)
+
+
+def _scale(squares: np.ndarray) -> np.ndarray:
+    """Powers of two near 1/√ of these, which cost no bit; one for zero."""
+    exponent = np.frexp(np.where(squares > 0, squares, 1.0))[1]
+    return np.ldexp(1.0, -(exponent // 2))
+
+
+def _orthonormal(N: np.ndarray) -> np.ndarray:
+    return np.linalg.qr(N / np.maximum(np.linalg.norm(N, axis=0), 1e-300))[0]
+
+
+@dataclass
+class Probe:
+    """The solution of a few random rows, and how well it fits them: what a plan asks, and where `subset` starts."""
+
+    rows: np.ndarray
+    X: np.ndarray  # these rows, dense and in double precision
+    factor: Factor
+    beta: np.ndarray  # (q, p)
+    misfit: np.ndarray  # (q,) ‖y − Xβ‖ / ‖y‖ on these rows
+
+    def fits(self, tol: float) -> bool:
+        """Do all these rows agree, well enough for the others to be asked?"""
+        return bool((self.misfit <= 0.3 * tol).all()) and self.factor.rank == self.X.shape[1]
+
+
+def probe(problem: Problem, seed: np.random.SeedSequence, count: int) -> Probe:
+    """Solve `count` random rows by QR; more of them where these do not determine β."""
+    n, p = problem.X.shape
+    rows = np.sort(np.random.default_rng(seed).choice(n, count, replace=False, shuffle=False))
+    part = (problem.X.tocsr() if sp.issparse(problem.X) else problem.X)[rows]
+    X = np.ascontiguousarray(part.toarray() if sp.issparse(part) else part, dtype=problem.y.dtype)
+    y = np.ascontiguousarray(problem.y[:, rows])
+    factor, beta = from_blocks(X, y, 0.0, problem.y.dtype, False, False)
+    size = np.maximum(np.linalg.norm(y, axis=1), 1e-300)
+    found = Probe(rows, X, factor, beta, np.linalg.norm(y - beta @ X.T, axis=1) / size)
+    return found if factor.rank == p or 4 * count > n else probe(problem, seed, 2 * count)
+
+
+@dataclass
+class Direct:
+    """Solve, look, refine: a `Mover`. With a `Probe`, on its rows only."""
+
+    problem: Problem
+    by: Products
+    ids: np.ndarray
+    beta: np.ndarray
+    alpha: np.ndarray | None  # of wide X
+    factor: Factor | None = None
+    probe: Probe | None = None
+    started: bool = False
+    slope: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))  # what the next correction removes
+    last: np.ndarray = field(default_factory=lambda: np.empty(0))  # (q,) certificates of the look before
+    value: np.ndarray = field(default_factory=lambda: np.empty(0))  # and of the last look
+    patience: float = np.inf
+    columns: np.ndarray | None = None  # ‖X_j‖², from the Gram matrix
+
+    def __post_init__(self) -> None:
+        self.value = self.last = np.full(self.ids.size, np.inf)
+        self.slope = np.zeros((self.ids.size, min(self.by.shape)), self.beta.dtype)
+
+    @property
+    def needs_solution(self) -> bool:
+        """A sample of rows says nothing of what no β fits."""
+        return self.probe is not None
+
+    @property
+    def wide(self) -> bool:
+        """Is the small Gram matrix that of the rows?"""
+        return self.by.shape[0] < self.by.shape[1]
+
+    def advance(self, room: float, deadline: float) -> Round:
+        """Solve at first; then refine by what the look found; then, if that does not help, factor more safely."""
+        q = self.ids.size
+        stuck, passes = np.zeros(q, bool), 0.0
+        if not self.started:
+            passes, self.started = self._solve(safely=False), True
+        else:
+            stuck = ~(self.value < 0.5 * self.last)
+            self.last, self.value = self.value, np.full(q, np.inf)
+            if not stuck.all():
+                passes = self._correct()
+            elif self.factor is not None and self.factor.kind in ("cholesky", "eigen"):
+                passes, stuck = self._solve(safely=True), np.zeros(q, bool)
+                self.last = np.full(q, np.inf)
+        self.slope = np.zeros((q, min(self.by.shape)), self.beta.dtype)
+        return Round(passes, 1, np.zeros(q), np.zeros(q), stuck)
+
+    def _solve(self, safely: bool) -> float:
+        problem, X, y = self.problem, self.problem.X, self.problem.y[self.ids]
+        n, p = X.shape
+        if self.probe is not None:
+            self.factor, self.beta = self.probe.factor, self.probe.beta[self.ids].copy()
+            return float(len(self.probe.rows)) / n
+        small, passes = n * p * min(n, p) <= SMALL, 0.0
+        if safely:
+            self.factor = None
+        if self.factor is None and not (safely or small):
+            G = gram(X, y.dtype, self.wide)
+            self.columns = None if self.wide else np.real(np.diagonal(G)).copy()
+            self.factor, passes = from_gram(self.by, G, problem.alpha, self.wide), 1.0
+        if self.factor is None:
+            self.factor, self.beta = from_blocks(X, y, problem.alpha, y.dtype, self.wide, small)
+            passes += 2.0
+            if not self.wide:
+                self.factor.polish(self.by)
+                self.beta = self.factor.inside(self.beta)
+                return passes
+        # from zero: what is there is the solution's right-hand side
+        self.slope, self.beta = y if self.wide else back(self.by, y), np.zeros((len(y), p), y.dtype)
+        self.alpha = np.zeros_like(y) if self.wide else None
+        return passes + 1.0 + self._correct()
+
+    def _correct(self) -> float:
+        assert self.factor is not None
+        if not self.wide:
+            self.beta = self.factor.inside(self.beta + self.factor.apply(self.slope))
+            return 0.0
+        assert self.alpha is not None
+        self.alpha = self.alpha + self.factor.apply(self.slope)
+        self.beta = back(self.by, self.alpha)
+        return 1.0
+
+    def answers(self) -> tuple[np.ndarray, np.ndarray | None]:
+        """β, and α where X is wide."""
+        return self.beta, self.alpha
+
+    def learn(self, place: int, evidence: Evidence, k: int) -> None:
+        """What is left to correct."""
+        if not self.started:  # a look at the user's x0, which is not used further
+            return
+        self.value[place], lam = evidence.certificates[k].value, self.problem.alpha
+        if self.probe is not None:
+            left = evidence.residual[k][self.probe.rows]
+            self.slope[place] = (left.conj() @ self.probe.X).conj()
+        elif self.wide:
+            assert self.alpha is not None
+            self.slope[place] = evidence.residual[k] - lam * self.alpha[place]
+        else:
+            self.slope[place] = evidence.slope[k] - lam * self.beta[place]
+
+    def keep(self, mask: np.ndarray) -> None:
+        """Go on with some right-hand sides only."""
+        for name in ("ids", "beta", "slope", "last", "value"):
+            setattr(self, name, getattr(self, name)[mask])
+        self.alpha = None if self.alpha is None else self.alpha[mask]
+
+    def column_norms(self) -> np.ndarray | None:
+        """The diagonal of the Gram matrix, where it was formed."""
+        return self.columns
+
+
+def direct(
+    problem: Problem,
+    by: Products,
+    factor: Factor | None = None,
+    start: Probe | None = None,
+    beta0: np.ndarray | None = None,
+) -> Direct:
+    """A mover that factors the small Gram matrix, or starts from the solution of a few rows."""
+    (q, n), p = problem.y.shape, problem.X.shape[1]
+    alpha = np.zeros((q, n), problem.y.dtype) if n < p else None
+    beta = np.zeros((q, p), problem.y.dtype) if beta0 is None else beta0.copy()
+    return Direct(problem, by, np.arange(q), beta, alpha, factor, start)
