@@ -10,7 +10,7 @@ from numba import njit
 from oracle import as_given, close, jump
 from rowcol.core.view import col_lines, pack, pieces, row_lines, rows, state
 from rowcol.engine import lines as engine
-from rowcol.engine.lines import RUN, Dense, Sparse, Woven, descend, norms, pulls, pushes, residuals
+from rowcol.engine.lines import RUN, Dense, Sparse, Woven, descend, misfits, norms, pulls, pushes, residuals
 
 KINDS = ["dense", "sparse"]
 DTYPES = [np.float32, np.float64, np.complex64, np.complex128]
@@ -55,6 +55,10 @@ def test_passes_are_matrix_products(kind, dtype, shape, rng):
     residuals(lines, 0, n, y, s, w, r, image, across)
     np.testing.assert_allclose(r, y - s @ Z.T, rtol=1e-11, atol=1e-10)
     np.testing.assert_allclose(image, (w * r) @ Z.conj(), rtol=1e-11, atol=1e-10)
+    r2 = np.empty((2, n), D)
+    total = misfits(lines, 0, n, y, s, abs(s), r2)
+    np.testing.assert_allclose(r2, r, rtol=1e-11, atol=1e-10)
+    np.testing.assert_allclose(total, ((abs(s) @ abs(Z).T) ** 2).sum(1), rtol=1e-6)
     length = np.empty(n)
     norms(lines, 0, n, length)
     np.testing.assert_allclose(length, (abs(Z) ** 2).sum(1), rtol=1e-12)

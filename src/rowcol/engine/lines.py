@@ -195,11 +195,15 @@ def _dense_pull(lines, i, s):
     return total
 
 
-def _dense_reach(lines, i, size):
-    a, total = row(lines.a, i), 0.0
-    for j in range(a.size):
-        total += np.abs(a[j]) * size[j]
-    return total
+def _dense_reach(lines, i, s, size):
+    a, total, reach = row(lines.a, i), s.dtype.type(0), 0.0
+    for start in range(0, a.size, BLOCK):
+        part = s.dtype.type(0)
+        for j in range(start, min(start + BLOCK, a.size)):
+            part += a[j] * s[j]
+            reach += np.abs(a[j]) * size[j]
+        total += part
+    return total, reach
 
 
 def _dense_push(lines, i, step, s):
@@ -253,13 +257,14 @@ def _sparse_pull(lines, i, s):
     return total
 
 
-def _sparse_reach(lines, i, size):
+def _sparse_reach(lines, i, s, size):
     start, stop = lines.indptr[i], lines.indptr[i + 1]
     indices, data = span(lines.indices, start, stop), span(lines.data, start, stop)
-    total = 0.0
+    total, reach = s.dtype.type(0), 0.0
     for k in range(indices.size):
-        total += np.abs(data[k]) * size[indices[k]]
-    return total
+        total += data[k] * s[indices[k]]
+        reach += np.abs(data[k]) * size[indices[k]]
+    return total, reach
 
 
 def _sparse_push(lines, i, step, s):
@@ -355,9 +360,9 @@ def pull(lines, i, s):
     return _body(type(lines), "pull")(lines, i, s)
 
 
-def reach(lines, i, size):
-    """Σ_j |a_ij| size_j: what rounding errors of a pull grow with."""
-    return _body(type(lines), "reach")(lines, i, size)
+def reach(lines, i, s, size):
+    """⟨a_i, s⟩, and Σ_j |a_ij| size_j: what its rounding errors grow with."""
+    return _body(type(lines), "reach")(lines, i, s, size)
 
 
 def push(lines, i, step, s):
@@ -407,7 +412,7 @@ overload(norm2, **_FLAGS)(lambda lines, i: _body(_kind(lines), "norm2"))
 overload(pull, **_FLAGS)(lambda lines, i, s: _body(_kind(lines), "pull"))
 overload(pull_here, **_INLINE)(lambda lines, i, s: _body(_kind(lines), "pull"))
 overload(push_here, **_INLINE)(lambda lines, i, step, s: _body(_kind(lines), "push"))
-overload(reach, **_INLINE)(lambda lines, i, size: _body(_kind(lines), "reach"))
+overload(reach, **_INLINE)(lambda lines, i, s, size: _body(_kind(lines), "reach"))
 overload(push, **_FLAGS)(lambda lines, i, step, s: _body(_kind(lines), "push"))
 overload(push_then_pull, **_FLAGS)(lambda lines, i, step, after, s: _body(_kind(lines), "push_pull"))
 overload(push_pull, **_INLINE)(lambda lines, i, step, after, s: _body(_kind(lines), "push_pull"))
@@ -511,6 +516,7 @@ def misfits(lines, start, stop, y, s, size, r):
     total = np.zeros(s.shape[0])
     for i in range(start, stop):
         for q in range(s.shape[0]):
-            r[q, i] = y[q, i] - pull_here(lines, i, row(s, q))
-            total[q] += reach(lines, i, row(size, q)) ** 2
+            pulled, size_of = reach(lines, i, row(s, q), row(size, q))
+            r[q, i] = y[q, i] - pulled
+            total[q] += size_of**2
     return total

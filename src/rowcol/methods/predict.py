@@ -36,6 +36,11 @@ def predict(
         part = X[:, where] if n < p else X[where]
     part = part.toarray() if sp.issparse(part) else part
     values = np.linalg.svd(np.asarray(part, asked.y.dtype), compute_uv=False) ** 2 * (long / len(where))
+    # A sample spreads the values by (1 ± √(m/k))², as random matrices do; all of X by (1 ± √(m/N))² only.
+    few, all_ = math.sqrt(m / len(where)), math.sqrt(m / long)
+    if few < 1:
+        values[-1] = min(values[-1] * ((1 - all_) / (1 - few)) ** 2, values.mean())
+        values[0] = max(values[0] * ((1 + all_) / (1 + few)) ** 2, values.mean())
     trace, low, high, lam = float(values.sum()), float(values[-1]), float(values[0]), asked.alpha
     if choice.route in ("cg", "sgs-cg", "sketch", "blocks"):
         root = math.sqrt((high + lam) / max(low + lam, 1e-300))

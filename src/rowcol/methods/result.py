@@ -226,15 +226,15 @@ class Result:
         rows = [
             ("status", f"{self.status.name}: {self.message}"),
             ("solution", f"{self.solution}, {shape}, {self.x.dtype}"),
-            ("method", f"{self.method}, sampler {self.sampler}"),
+            ("method", self.method + ("" if self.sampler == "none" else f", sampler {self.sampler}")),
             (
                 "certificate",
                 f"{MEANING[c.kind]} = {c.value:.2e} (tol {self.tol:.0e}, rounding {c.rounding:.0e}{storing}){worst}",
             ),
             ("residual norm", f"{residual:.6g}{worst}"),
-            ("gradient norm", f"{gradient:.3g}{worst}"),
+            ("gradient norm", "not measured" if np.isnan(gradient) else f"{gradient:.3g}{worst}"),
             ("error bound", "none without alpha > 0" if bound is None else f"‖β − β*‖ ≤ {bound:.2e}{worst}"),
-            ("work", f"{count_passes(self.passes)}, {self.steps:,} steps, {self.seconds:.3g} s"),
+            ("work", f"{count_passes(self.passes)}, {self.steps:,} step{'s'[: self.steps > 1]}, {self.seconds:.3g} s"),
             ("copies of X", f"{max(self.copied_mb, 0.01):,.2f} MB" if self.copied else "none"),
         ]
         return rows
