@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
 from .core import sampler as samplers
@@ -115,7 +116,7 @@ def choice_for(asked: Problem, how: How, kept: Kept) -> Choice:
             f"method='subset' is for alpha=0 and at least twice as many rows as columns, X is {n} x {p}: say 'direct'"
         )
     need = bytes_of(method, asked, copies_of(method, asked))
-    if need > how.memory and method in ("direct", "subset", "sketch", "blocks"):
+    if need > how.memory and (method in ("direct", "subset", "sketch", "blocks") or copies_of(method, asked)):
         raise ValueError(
             f"method={method!r} needs about {need / 1e6:,.0f} MB beside X, more than memory={how.memory / 1e6:,.0f} "
             "MB: allow more, or say method='cg' or 'auto'"
@@ -148,7 +149,7 @@ def preconditioner_of(given: Any, asked: Problem) -> Any:
         return None
     n, p = asked.X.shape
     if not callable(given) or isinstance(given, LinearOperator):
-        operator = given if isinstance(given, LinearOperator) else np.asarray(given)
+        operator = given if isinstance(given, LinearOperator) or sp.issparse(given) else np.asarray(given)
         if operator.ndim != 2 or operator.shape[0] != operator.shape[1] or operator.shape[0] not in (n, p):
             raise ValueError(f"preconditioner must be {p} x {p} (or {n} x {n}, for rows), got shape {operator.shape}")
         made = _Applied(lambda v: operator @ v, operator.shape[0])
@@ -163,9 +164,15 @@ class _Applied:
     size: int
 
     def __call__(self, g: np.ndarray) -> np.ndarray:
-        out = np.stack([np.asarray(self.f(v)).reshape(-1) for v in g])
+        out = np.stack([np.array(self.f(v.copy())).reshape(-1) for v in g])
         if out.shape != g.shape:
             raise ValueError(f"preconditioner took a vector of {g.shape[1]} to one of {out.shape[1]}")
+        if not np.isfinite(out).all():
+            raise ValueError("preconditioner gave a NaN or infinity")
+        if np.iscomplexobj(out) and not np.iscomplexobj(g):
+            raise TypeError("preconditioner is complex but X and y are real")
+        if (np.einsum("qi,qi->q", g.conj(), out).real <= 0)[g.any(axis=1)].any():
+            raise ValueError("preconditioner is not positive definite: conjugate gradients need vᴴPv > 0")
         return out.astype(g.dtype, copy=False)
 
 

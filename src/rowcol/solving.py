@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
+from scipy.sparse.linalg import LinearOperator
 from threadpoolctl import threadpool_limits
 
 from .asking import How, choice_for, how_to, plan_for, plan_of, preconditioner_of
@@ -263,7 +264,7 @@ def _start(x0: Any, asked: Problem) -> tuple[np.ndarray | None, np.ndarray | Non
             "x0 may reach outside the row space of X, and then rows cannot find the minimum-norm solution: start from "
             "zero, or pass an earlier Result of method 'rk' or 'rek' instead of its x",
             StartWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
     return rows_of, None
 
@@ -277,6 +278,8 @@ def _which(asked: Problem, way: Way, status: Status, outcome: Outcome, clean_sta
     exact = all(c.kind == "residual" for c in outcome.certificates.values())
     n, p = asked.X.shape
     factor = way.factor
+    if outcome.at_start and not clean_start:
+        factor = None
     sampled = way.taken[-1].startswith("subset")
     if sampled and factor is not None and factor.rank < p:  # in the row space of the sample, and so of X
         return "minimum norm" if exact else "least squares (the only one if X has full column rank)"
@@ -291,7 +294,10 @@ def _which(asked: Problem, way: Way, status: Status, outcome: Outcome, clean_sta
             )
         )
         return ("minimum norm" if exact else "minimum-norm least squares") + cut
-    if not way.row_space or not clean_start:
+    if not way.proven or not clean_start:
         unclaimed = "one of many" if p > n else "the only one if X has full column rank"
         return f"{'a solution' if exact else 'least squares'} ({unclaimed})"
-    return "minimum norm" if exact else "minimum-norm least squares"
+    if exact:
+        return "minimum norm"
+    alike = " (columns of an operator taken as alike)" if isinstance(asked.X, LinearOperator) else ""
+    return "minimum-norm least squares" + alike

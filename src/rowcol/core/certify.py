@@ -134,7 +134,7 @@ def certify(
         slope = back(by, rho)
         terms_rho, terms_slope = p, n
         if not known:
-            column2[:] = _largest(by, y) ** 2 / p
+            column2[:] = _largest(by, np.vstack([y, rho])) ** 2 / p
     elif by.side == "cols":  # weights are all ones here: weighted columns are scaled beforehand
         rho = y + push_all(by, -beta.conj()).conj()
         slope = pull_all(by, rho.conj()).conj()
@@ -175,10 +175,11 @@ def _pulled(by: Products, alpha: np.ndarray) -> np.ndarray:
 
 def _largest(by: Products, y: np.ndarray) -> float:
     """‖X‖₂ from below, by a few products with what is at hand: an operator does not show its columns."""
-    v = back(by, y)
-    v = v[[int(np.argmax(np.abs(v).sum(1)))]]
-    size = 0.0
-    for _ in range(3):
+    v = np.vstack([back(by, y), np.random.default_rng(0).standard_normal((1, by.shape[1])).astype(y.dtype)])
+    v = v / np.maximum(np.linalg.norm(v, axis=1), 1e-300)[:, None]
+    seen = np.linalg.norm(times(by, v), axis=1)
+    v, size = v[[int(np.argmax(seen))]], 0.0
+    for _ in range(2):
         if not 0.0 < _norm(v) < math.inf:
             break
         u = times(by, v / _norm(v))
@@ -253,6 +254,7 @@ def _one(
     live = column > 0
     steepest = float(np.max(np.abs(slope[live]) / column[live], initial=0.0))
     angle = (steepest + d_column) / (rho_norm - d_rho) if rho_norm > d_rho else math.inf
+    angle = math.inf if slope[~live].any() else angle
     exhausted = rho_norm <= 3 * d_rho or steepest <= 3 * d_column
     if residual <= angle:
         return Certificate("residual", residual, d_rho / scale, s_rho / scale, rho_norm, gradient_norm, None, exhausted)

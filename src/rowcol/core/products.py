@@ -122,7 +122,10 @@ def _each(v: np.ndarray, f: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
 
 
 def _operate(f: Callable[[np.ndarray], np.ndarray], v: np.ndarray) -> np.ndarray:
-    out = np.stack([np.asarray(f(one)).reshape(-1) for one in v])
+    # copies both ways: an operator may write into its argument, or give the same memory every time
+    out = np.stack([np.array(f(one.copy())).reshape(-1) for one in v])
+    if np.iscomplexobj(out) and not np.iscomplexobj(v):
+        raise TypeError("X is an operator of real dtype whose products are complex: give it dtype=complex")
     return np.ascontiguousarray(out, dtype=np.result_type(out.dtype, v.dtype, np.float64))
 
 

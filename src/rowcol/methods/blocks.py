@@ -2,14 +2,14 @@
 
 A step solves the small system of its block exactly, (B_τ B_τᴴ + Λ_τ) d = g_τ, which removes what the block can see of
 the large directions at once; single lines meet them again and again. Momentum (Dereziński, Needell, Rebrova and Yang's
-Kaczmarz++) then shortens the way over the flat tail. Four partitions into neighbouring lines, cut at random places, are
-factored once and used in turn.
+Kaczmarz++) then shortens the way over the flat tail. Four random partitions of the lines are
+factored once and used in turn: neighbouring lines, which need no gathering, were alike too often
+(the error fell by 0.9 a sweep, not 0.5).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from ..engine.lines import Dense
 from .loop import Round
 
 PARTITIONS = 4
-LINES = 256  # in a block, unless there are few
+LINES = 512  # in a block, unless there are few
 TINY = 1e-10  # of the largest entry of a block's diagonal, added to it: lines may be dependent
 
 
@@ -38,18 +38,19 @@ class Blocks:
     ids: np.ndarray
     x: np.ndarray  # (q, m)
     s: np.ndarray  # (q, k)
-    cuts: list[list[tuple[int, int]]]  # the partitions
+    cuts: list[list[np.ndarray]]  # the partitions
     patience: float = 30.0
     rho: float = 0.0  # how much of the error a step is taken to remove
     turn: int = 0
     gained: float = np.inf  # by the last sweep
     memo: dict[tuple[int, int], np.ndarray] = field(default_factory=dict)
+    sparse: Any = None  # the lines as a CSR array, where they are sparse
     drift_x: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
     drift_s: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
 
     def __post_init__(self) -> None:
         self.drift_x, self.drift_s = np.zeros_like(self.x), np.zeros_like(self.s)
-        self.rho = 1.0 / len(self.cuts[0])
+        self.rho = 0.3
 
     @property
     def needs_solution(self) -> bool:
@@ -59,26 +60,23 @@ class Blocks:
     def advance(self, room: float, deadline: float) -> Round:
         """One sweep over the blocks of one partition."""
         partition = self.cuts[self.turn % PARTITIONS]
-        self.turn += 1
         gain, slopes2 = np.zeros(self.ids.size), np.zeros(self.ids.size)
         share, keep = 1.0 / len(partition), (1.0 - self.rho) / (1.0 + self.rho)
-        for start, stop in partition:
-            lines = self._lines(start, stop)
-            g = (
-                self.view.b[self.ids, start:stop]
-                - (lines @ self.s.T).T
-                - self.view.lam[start:stop] * self.x[:, start:stop]
-            )
-            step = sl.cho_solve((self._factor(start, stop, lines), False), g.T, check_finite=False).T
+        for k, lines_of in enumerate(partition):
+            lines, lam = self._lines(lines_of), self.view.lam[lines_of]
+            g = self.view.b[np.ix_(self.ids, lines_of)] - (lines @ self.s.T).T - lam * self.x[:, lines_of]
+            factor = self._factor((self.turn % PARTITIONS, k), lines, lam)
+            step = sl.cho_solve((factor, False), g.T, check_finite=False).T
             gain += np.einsum("qi,qi->q", g.conj(), step).real
             slopes2 += (np.abs(g) ** 2).sum(axis=1)
             pushed = (lines.conj().T @ step.T).T
             self.drift_x *= keep
-            self.drift_x[:, start:stop] += keep * step
+            self.drift_x[:, lines_of] += keep * step
             self.drift_s = keep * (self.drift_s + pushed)
-            self.x[:, start:stop] += step
+            self.x[:, lines_of] += step
             self.x += share * self.drift_x
             self.s += pushed + share * self.drift_s
+        self.turn += 1
         self._adapt(float(gain.sum()), len(partition))
         return Round(2.0, self.view.b.shape[1], gain, self._estimate(gain, slopes2))
 
@@ -89,33 +87,35 @@ class Blocks:
             self.drift_x[:], self.drift_s[:] = 0.0, 0.0
             self.rho = min(2 * self.rho, 0.5)
         elif fall > 0.0:
-            self.rho = 0.5 * self.rho + 0.5 * min(max((1.0 - fall ** (1.0 / steps)) / 2, 1e-3 / steps), 0.5)
+            # twice the pace: less than the pace, and momentum overshoots (0.1 for 0.3 cost twice the sweeps)
+            self.rho = 0.5 * self.rho + 0.5 * min(max(2.0 * (1.0 - fall ** (1.0 / steps)), 1e-3), 0.5)
         self.gained = gained
 
-    def _lines(self, start: int, stop: int) -> Any:
+    def _lines(self, which: np.ndarray) -> Any:
         lines = self.view.lines
         if isinstance(lines, Dense):
-            return lines.a[start:stop]
-        at = lines.indptr[start : stop + 1]  # type: ignore[union-attr]
-        data, indices = lines.data[at[0] : at[-1]], lines.indices[at[0] : at[-1]]  # type: ignore[union-attr]
-        return sp.csr_array((data, indices, at - at[0]), shape=(stop - start, self.s.shape[1]))
+            return lines.a[which]
+        if self.sparse is None:
+            parts = (lines.data, lines.indices, lines.indptr)  # type: ignore[union-attr]
+            self.sparse = sp.csr_array(parts, shape=(self.x.shape[1], self.s.shape[1]))
+        return self.sparse[which]
 
-    def _factor(self, start: int, stop: int, lines: Any) -> np.ndarray:
-        if (start, stop) not in self.memo:
+    def _factor(self, key: tuple[int, int], lines: Any, lam: np.ndarray) -> np.ndarray:
+        if key not in self.memo:
             a = lines.astype(self.x.dtype, copy=False)
             G = a @ a.conj().T
             G = np.array(G.toarray() if sp.issparse(G) else G)
-            diagonal = np.real(np.diagonal(G)) + self.view.lam[start:stop]
-            G.flat[:: len(G) + 1] += self.view.lam[start:stop] + np.where(diagonal > 0, 0.0, 1.0)
+            diagonal = np.real(np.diagonal(G)) + lam
+            G.flat[:: len(G) + 1] += lam + np.where(diagonal > 0, 0.0, 1.0)
             tiny = TINY * max(float(diagonal.max()), 1e-300)
             for _ in range(12):  # dependent lines: as much as it takes
                 G.flat[:: len(G) + 1] += tiny
                 try:
-                    self.memo[start, stop] = sl.cholesky(G, check_finite=False)
+                    self.memo[key] = sl.cholesky(G, check_finite=False)
                     break
                 except sl.LinAlgError:
                     tiny *= 10
-        return self.memo[start, stop]
+        return self.memo[key]
 
     def _estimate(self, gain: np.ndarray, slopes2: np.ndarray) -> np.ndarray:
         size = np.maximum(np.linalg.norm(self.problem.y[self.ids], axis=1), 1e-300)
@@ -158,9 +158,6 @@ def blocks(
     """A mover from the unknowns and image of rows or of columns."""
     m, k = view.b.shape[1], view.s0.shape[1]
     length, draw = block_length(m, k), np.random.default_rng(seed)
-    cuts = []
-    for _ in range(PARTITIONS):
-        inner = np.arange(int(draw.integers(1, length + 1)), m, length)
-        ends = np.unique(np.concatenate([[0], inner, [m]]))
-        cuts.append([(int(a), int(b)) for a, b in pairwise(ends)])
+    pieces = -(-m // length)
+    cuts = [np.array_split(draw.permutation(m), pieces) for _ in range(PARTITIONS)]
     return Blocks(problem, view, by, np.arange(len(x)), x, s, cuts)

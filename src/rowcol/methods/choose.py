@@ -162,18 +162,21 @@ def bytes_of(route: str, asked: Problem, copies: int) -> int:
     if route in ("sgs-cg", "cg", "sketch"):
         base += 8 * vectors
     if route == "blocks":
-        base += 4 * max(n, p) * block_length(max(n, p), m) * item
+        length = block_length(m, max(n, p))
+        base += (4 * m + 3 * max(n, p) + 3 * length) * length * item
     if route == "direct":
         whole = n * p * item
         base += 5 * m * m * item + 3 * min(whole, max(32_000_000, 32 * m * m))
         if asked.dtype.itemsize == item and not isinstance(asked.X, LinearOperator) and not sp.issparse(asked.X):
             base -= min(whole, 32_000_000)  # blocks are looked at in place
     if route == "subset":
-        base += 6 * min(2 * p, n) * p * item
+        base += 6 * min(2 * p, n) * p * item + (2 * size(asked.X) * item if sp.issparse(asked.X) else 0)
     if route == "sketch":
         full = max(n, p) >= 2 * OVERSAMPLE * m
         rows = OVERSAMPLE * m * m if full else 4 * DIRECTIONS * (n + p)
-        base += 4 * rows * item + min(n * p * item, 3 * 32_000_000)
+        base += 4 * rows * item + min(n * p * item, 3 * 32_000_000) * (2 if asked.dtype.itemsize < item else 1)
+        if sp.issparse(asked.X):
+            base += 3 * size(asked.X) * item
     return int(base)
 
 
@@ -325,8 +328,8 @@ def planned(
     passes: float | None,
 ) -> Plan:
     """The Plan of a Choice, with what it takes."""
-    copies = copies_of(choice.route, asked)
-    need = max(bytes_of(name, asked, copies_of(name, asked)) for name in (choice.route, *then))
+    copies = asked.copied + copies_of(choice.route, asked)
+    need = asked.copied + max(bytes_of(name, asked, copies_of(name, asked)) for name in (choice.route, *then))
     return Plan(
         choice.route,
         choice.side,

@@ -80,6 +80,7 @@ class Outcome:
     compiling: float = 0.0  # seconds
     column2: np.ndarray | None = None  # ‖X_j‖², if they became known
     slope: np.ndarray | None = None  # (q, p) XᴴWρ, as the last look found it
+    at_start: int = 0  # right-hand sides whose start was good enough
     rate: float = float("nan")  # what the estimate fell by, a pass, at the end
 
 
@@ -112,6 +113,7 @@ def run(
             stack.callback(bar.close)
         if look_first:
             _look(problem, mover, np.ones(q, bool), watches, stop, out, None, plain_rows)
+            out.at_start = len(out.statuses)
         while mover.ids.size and ended is None:
             ids = mover.ids
             now = mover.advance(stop.max_passes - out.passes, began + stop.max_seconds)
@@ -188,6 +190,16 @@ def _look(
         status = verdict(watches[i], stop, out.passes, found, ask) or otherwise
         if status is None and stuck is not None and stuck[place]:
             status = Status.ROUNDING if found.exhausted else Status.STALLED
+            if ask is not None and mover.patience < np.inf and ask():
+                status = Status.PLATEAU
+        if (
+            status not in (None, Status.CONVERGED)
+            and plain_rows
+            and found.residual_norm > 1.01 * _size(problem, int(i))
+        ):
+            # conjugate gradients by rows run away where no β fits: nothing is nearer than that
+            status = Status.PLATEAU
+            _begin_again(problem, mover, int(i), out)
         if status is not None:
             out.statuses[int(i)] = status
             done[place] = True
@@ -196,6 +208,25 @@ def _look(
     out.history.check_seconds += time.perf_counter() - began
     if done.any():
         mover.keep(~done)
+
+
+def _size(problem: Problem, i: int) -> float:
+    """‖W^½y‖, in the user's units."""
+    root = 1.0 if problem.weight is None else np.sqrt(problem.weight * problem.gauge)
+    return float(np.linalg.norm(root * problem.y[i]) * problem.scale[i])
+
+
+def _begin_again(problem: Problem, mover: Mover, i: int, out: Outcome) -> None:
+    """Leave β = 0, and its certificate, for a right-hand side."""
+    assert out.column2 is not None
+    zero, ids = np.zeros((1, problem.X.shape[1]), out.beta.dtype), np.array([i])
+    evidence = certify(problem, mover.by, zero, None, ids, out.column2)
+    out.certificates[i], out.beta[i], out.residual[i] = evidence.certificates[0], zero[0], evidence.residual[0]
+    out.history.certificate.append((out.passes, i, evidence.certificates[0]))
+    if out.slope is not None:
+        out.slope[i] = evidence.slope[0]
+    if out.alpha is not None:
+        out.alpha[i] = 0.0
 
 
 def _record(out: Outcome, seconds: float, energy: np.ndarray, ids: np.ndarray, q: int) -> None:
@@ -215,12 +246,17 @@ def joined(first: Outcome, second: Outcome, where: list[int]) -> Outcome:
         a.check_seconds + b.check_seconds,
     )
     first.beta[where], first.residual[where] = second.beta, second.residual
-    if first.alpha is not None and second.alpha is not None:
-        first.alpha[where] = second.alpha
+    if first.slope is not None and second.slope is not None:
+        first.slope[where] = second.slope
+    alpha = first.alpha
+    if alpha is not None and second.alpha is not None:
+        alpha[where] = second.alpha
+    elif len(where) or second.alpha is None:
+        alpha = None  # of some it is not known
     return Outcome(
         first.beta,
         first.residual,
-        first.alpha,
+        alpha,
         first.certificates | {where[i]: c for i, c in second.certificates.items()},
         first.statuses | {where[i]: s for i, s in second.statuses.items()},
         first.passes + second.passes,
@@ -231,6 +267,8 @@ def joined(first: Outcome, second: Outcome, where: list[int]) -> Outcome:
         first.copied + second.copied,
         first.compiling + second.compiling,
         first.column2 if second.column2 is None else second.column2,
+        slope=first.slope,
+        at_start=first.at_start,
         rate=second.rate,
     )
 

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
 from ..core.problem import Problem, answer
-from ..core.products import Products, of_view, products
+from ..core.products import Products, back, of_view, products
 from ..core.sampler import sampler as make_sampler
 from ..core.sampler import take
 from ..core.view import both, cols, rows, unknowns
@@ -63,7 +63,8 @@ class Way:
     auto: bool
     learned: list[str] = field(default_factory=list)
     taken: list[str] = field(default_factory=list)
-    row_space: bool = True  # is β in the row space, by construction?
+    row_space: bool = True  # is the β of this route in the row space, by construction?
+    proven: bool = True  # and those of all routes by which a right-hand side converged?
     factor: Factor | None = None  # of all of X, where one was made
 
 
@@ -82,11 +83,11 @@ def follow(way: Way, choice: Choice, beta0: np.ndarray | None, alpha0: np.ndarra
         if onward is None or (all(out.statuses[i] is Status.ROUNDING for i in stuck) and last == "direct"):
             break
         way.learned.append(_told(last, out, out.statuses[stuck[0]], onward[0]))
+        if way.stop.max_passes - out.passes <= 0:
+            break
         spent = time.perf_counter() - began - out.compiling
         stop = way.stop
-        stop = stop._replace(
-            max_passes=max(stop.max_passes - out.passes, 1.0), max_seconds=max(stop.max_seconds - spent, 0.0)
-        )
+        stop = stop._replace(max_passes=stop.max_passes - out.passes, max_seconds=max(stop.max_seconds - spent, 0.0))
         some = way.asked._replace(y=way.asked.y[stuck], scale=way.asked.scale[stuck])
         watch = None if way.callback is None else partial(_whole, way.callback, way.asked, out, stuck)
         alpha = None if out.alpha is None else out.alpha[stuck]
@@ -100,16 +101,17 @@ def follow(way: Way, choice: Choice, beta0: np.ndarray | None, alpha0: np.ndarra
 
 
 def _told(route: str, out: Outcome, status: Status, onward: str) -> str:
+    anew = "solves it anew" if onward == "direct" else "goes on from there"
     after_so_many = f"{route}, after {count_passes(out.passes)}"
     if status is Status.SLOW:
         pace = f"the error falls by {out.rate:.2g} a pass" if out.rate < 1 else "the error does not fall"
-        return f"{after_so_many}: {pace}; {onward} is predicted to be quicker, and goes on from there"
+        return f"{after_so_many}: {pace}; {onward} is predicted to be quicker, and {anew}"
     why = {
         Status.PLATEAU: "plateau: inconsistent, or as good as",
         Status.INCONSISTENT: "a row of zeros asks for something: inconsistent",
         Status.ROUNDING: "rounding errors are left",
     }.get(status, "no more progress")
-    return f"{after_so_many}: {why}; {onward} goes on from there"
+    return f"{after_so_many}: {why}; {onward} {anew}"
 
 
 def _whole(
@@ -120,7 +122,9 @@ def _whole(
     if not asked.single:
         x = answer(asked, done.beta)
         x[:, stuck] = part.x
-    return callback(replace(part, x=x, passes=done.passes + part.passes, steps=done.steps + part.steps))
+    seconds = part.seconds + (done.history.seconds or [0.0])[-1]
+    whole = replace(part, x=x, passes=done.passes + part.passes, steps=done.steps + part.steps, seconds=seconds)
+    return callback(whole)
 
 
 def _take(
@@ -137,6 +141,7 @@ def _take(
 ) -> Outcome:
     """Run one method; what it found in terms of the user's rows, and what it took."""
     way.taken.append(f"{route} {side}")
+    way.row_space = beta0 is None or way.row_space
     given = asked
     by_rows = route == "rk" or (route == "sgs-cg" and side == "rows")
     if asked.weight is not None and not by_rows:
@@ -169,10 +174,13 @@ def _take(
     if given is not asked and out.alpha is not None and asked.weight is not None:
         out.alpha = out.alpha * np.sqrt(asked.weight)
     if isinstance(mover, Direct):
-        way.factor = mover.factor
-        if mover.probe is None:
-            way.kept.factor = mover.factor
-        way.row_space = True
+        if mover.started:
+            way.factor, way.row_space = mover.factor, True
+            way.kept.factor = way.kept.factor if mover.probe is not None else mover.factor
+        elif asked.alpha > 0:  # the user's own x0 was good enough
+            out.alpha = out.residual / asked.alpha
+    if Status.CONVERGED in out.statuses.values():
+        way.proven = way.proven and way.row_space
     return out
 
 
@@ -202,6 +210,8 @@ def _mover(
     if route in ("rk", "rcd", "rek", "sgs-cg", "blocks"):
         return _by_lines(way, given, route, side, beta0, alpha0)
     by = products(given.X, way.pool)
+    if alpha0 is not None and beta0 is not None and slope is None:
+        beta0 = back(by, alpha0)  # of this X, and of the rows that count
     if route == "direct":
         factor = way.kept.factor
         if factor is not None and np.iscomplexobj(factor.upper) and not np.iscomplexobj(given.y):
@@ -216,11 +226,10 @@ def _mover(
     precondition: Any = way.kept.precondition
     if route == "sketch":
         precondition = _sketch(way, given, by, where)
-        if beta0 is None and precondition.start is not None:
-            beta0, precondition.start = precondition.start, None  # it is this y's own
-        way.row_space = (
-            way.row_space and where == "rows"
-        )  # by columns, the few directions of a low-rank sketch are in the row space up to 1e-8 or so only
+        start, precondition.start = precondition.start, None  # it is this y's own
+        beta0 = start if beta0 is None else beta0
+        # by columns, the few directions of a low-rank sketch are in the row space up to 1e-8 or so only
+        way.row_space = way.row_space and where == "rows"
     if precondition is None and where == "cols" and given.X.shape[0] >= given.X.shape[1]:
         precondition = jacobi(given, by, way.seed)
         way.row_space = way.row_space and precondition is None
@@ -288,7 +297,7 @@ def _by_lines(
     if (view.side == "cols" or route == "blocks") and given.alpha == 0:
         way.row_space = False
     elif view.side == "both":
-        way.row_space = beta0 is None or alpha0 is not None
+        way.row_space = way.row_space or alpha0 is not None
     return mover, name, warm, compiling, view.copied
 
 

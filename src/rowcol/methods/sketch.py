@@ -17,7 +17,7 @@ import numpy as np
 import scipy.linalg as sl
 import scipy.sparse as sp
 
-from ..core.problem import Problem
+from ..core.problem import Problem, explain_values
 from ..core.products import Products, back, times
 from .factor import tall_blocks
 
@@ -70,6 +70,8 @@ def full_sketch(problem: Problem, seed: np.random.SeedSequence) -> Sketched | No
         start += size
     if alpha > 0:
         SX, Sy = np.vstack([SX, np.sqrt(alpha) * np.eye(m)]), np.vstack([Sy, np.zeros((m, q))])
+    if not np.isfinite(SX).all():
+        raise ValueError(explain_values(X))
     scale = np.linalg.norm(SX, axis=0)
     scale = np.divide(1.0, scale, out=np.ones(m), where=scale > 0)
     Q, R = np.linalg.qr(SX * scale)
@@ -92,7 +94,10 @@ def low_rank(
     rng = np.random.default_rng(seed)
     omega = rng.standard_normal((m, count)).astype(problem.y.dtype)
     there, home = _many(by, side)
-    U = np.linalg.qr(home(there(omega)))[0]
+    seen = home(there(omega))
+    if not np.isfinite(seen).all():
+        raise ValueError(explain_values(problem.X))
+    U = np.linalg.qr(seen)[0]
     half = there(U)
     _, s, Vh = sl.svd(half, full_matrices=False, check_finite=False)
     keep = s > 1e-4 * max(float(s[0]), 1e-300)  # what is smaller is noise, and may be outside the row space
