@@ -75,12 +75,12 @@ def back(by: Products, u: np.ndarray) -> np.ndarray:
 
 
 def normal(by: Products, v: np.ndarray) -> tuple[np.ndarray, float]:
-    """XᴴX v, and how many passes over X it took: one where X can be cut into blocks that stay in cache."""
+    """XᴴX v, as precise as X is stored, and the passes it took: one where blocks of X stay in cache."""
     n, p = by.shape
-    if _by_blas(by, v) and p <= n:
-        out = np.zeros_like(v)
-        for i in range(0, n, step := max(CACHED // (p * v.itemsize), 1)):
-            out += _there_and_back(by.X[i : i + step], v)
+    if _by_blocks(by, v) and p <= n:
+        out, w = np.zeros_like(v), v.astype(by.X.dtype, copy=False)
+        for i in range(0, n, step := max(CACHED // (p * w.itemsize), 1)):
+            out += _there_and_back(by.X[i : i + step], w)
         return out, 1.0
     if _one_pass(by):
         return _by_rows(by, v), 1.0
@@ -88,13 +88,14 @@ def normal(by: Products, v: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 def conormal(by: Products, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-    """Xᴴ v and XXᴴ v; and how many passes over X they took."""
+    """Xᴴ v and XXᴴ v, as precise as X is stored; and how many passes over X they took."""
     n, p = by.shape
-    if _by_blas(by, v) and n <= p:
-        u, out = np.empty((len(v), p), v.dtype), np.zeros_like(v)
-        for j in range(0, p, step := max(CACHED // (n * v.itemsize), 1)):
+    if _by_blocks(by, v) and n <= p:
+        w = v.astype(by.X.dtype, copy=False)
+        u, out = np.empty((len(v), p), w.dtype), np.zeros_like(v)
+        for j in range(0, p, step := max(CACHED // (n * w.itemsize), 1)):
             part = by.X[:, j : j + step]
-            for one, seen, total in zip(v, u, out, strict=True):
+            for one, seen, total in zip(w, u, out, strict=True):
                 seen[j : j + step] = (one.conj() @ part).conj()
                 total += part @ seen[j : j + step]
         return u, out, 1.0
@@ -110,6 +111,11 @@ def _one_pass(by: Products) -> bool:
     if by.side != "rows" or by.lines is None:
         return False
     return isinstance(by.lines, Sparse) or by.lines.a.shape[1] * by.lines.a.itemsize <= SHORT_ROW
+
+
+def _by_blocks(by: Products, v: np.ndarray) -> bool:
+    """By BLAS, in the precision of X: conjugate gradients are refined by exact looks, so single precision will do."""
+    return isinstance(by.lines, Dense) and np.iscomplexobj(by.X) == np.iscomplexobj(v)
 
 
 def _by_blas(by: Products, v: np.ndarray) -> bool:

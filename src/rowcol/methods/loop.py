@@ -192,11 +192,8 @@ def _look(
             status = Status.ROUNDING if found.exhausted else Status.STALLED
             if ask is not None and mover.patience < np.inf and ask():
                 status = Status.PLATEAU
-        if (
-            status not in (None, Status.CONVERGED)
-            and plain_rows
-            and found.residual_norm > 1.01 * _size(problem, int(i))
-        ):
+        lost = not (found.rounding <= 0.1 and found.residual_norm <= 1e3 * _size(problem, int(i)))
+        if status not in (None, Status.CONVERGED) and plain_rows and lost:
             # conjugate gradients by rows run away where no β fits: nothing is nearer than that
             status = Status.PLATEAU
             _begin_again(problem, mover, int(i), out)
