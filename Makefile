@@ -27,7 +27,7 @@ nojit: $(READY)  ## the engine's tests as plain Python
 speed: $(BENCH_READY)  ## ratios to the hardware's limits and to rivals
 	$(BIN)/python benchmarks/speed.py
 
-bench: $(BENCH_READY)  ## seconds to a verified error, against rivals, on every kind of problem: an hour or two
+bench: $(BENCH_READY)  ## seconds to a verified error, against rivals, on every kind of problem: half an hour or so
 	$(BIN)/python benchmarks/bench.py
 
 paper: $(READY)  ## the paper's regimes, as a table and as a picture

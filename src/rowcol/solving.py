@@ -84,8 +84,8 @@ def solve(
         How much may be used beside X and y, in bytes or as "2 GB": half of what is free unless said. It decides whether
         a Gram matrix or a transposed copy may be made; a named method that needs more is refused.
     n_jobs : int, optional
-        Threads, which share right-hand sides and passes over X; the answer does not depend on it, bit for bit, but for
-        "direct", "subset", "sketch" and "blocks", where it limits those of BLAS. None obeys the environment variables.
+        Threads, which share right-hand sides and passes over X, and those of BLAS. By "rk", "rcd", "rek" and "sgs-cg"
+        the answer does not depend on it, bit for bit. None obeys the environment variables.
     random_state : None, int, SeedSequence, Generator or RandomState
         The same seed gives the same bits, whatever callbacks and progress bars do; None, other picks every time.
     callback : callable, optional

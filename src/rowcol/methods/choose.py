@@ -237,6 +237,9 @@ def choose(asked: Problem, tol: float, memory: int, seed: np.random.SeedSequence
     if gram_fits and cost <= CHEAP:
         reasons.append(f"the {m} x {m} Gram matrix costs about {count_passes(cost)}: fewer than steps would take")
         return Choice("direct", _short_side(n, p), reasons, sample)
+    if gram_fits and sample is not None and sample.factor.rank < p:
+        reasons.append(f"the sample has rank {sample.factor.rank} of {p}: the shortest solution needs the eigenvalues")
+        return Choice("direct", _short_side(n, p), reasons, sample)
     if gram_fits and sample is not None and sample.factor.condition > 100 * math.sqrt(p):  # in the 1-norm
         reasons.append(
             f"the sample's condition is {sample.factor.condition:.0e}: conjugate gradients would take more than the "

@@ -159,17 +159,22 @@ def conjugate(
     return made
 
 
-def jacobi(problem: Problem, by: Products, seed: np.random.SeedSequence) -> Precondition | None:
+def jacobi(
+    problem: Problem, by: Products, seed: np.random.SeedSequence, column2: np.ndarray | None
+) -> Precondition | None:
     """1/(‖X_j‖² + λ) where columns are of different size, which a few rows tell; None where they are not."""
     n = problem.X.shape[0]
     if by.lines is None:
         return None
-    if not hasattr(problem.X, "format"):
+    if column2 is None and not hasattr(problem.X, "format"):
         where = np.sort(np.random.default_rng(seed).choice(n, min(n, 200), replace=False))
         tall = (np.abs(problem.X[where]) ** 2).sum(axis=0)
         if float(tall.max()) <= UNLIKE**2 * float(tall.min()):
             return None
-    norms = norms_of(by) if by.side == "cols" else residual_pass(by, *_nothing(problem), True)[2]
+    if column2 is not None:
+        norms = column2
+    else:
+        norms = norms_of(by) if by.side == "cols" else residual_pass(by, *_nothing(problem), True)[2]
     if norms.max() + problem.alpha <= UNLIKE**2 * (norms[norms > 0].min(initial=np.inf) + problem.alpha):
         return None
     curvature = norms + problem.alpha

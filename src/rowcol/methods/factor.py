@@ -193,7 +193,7 @@ class Probe:
         return bool((self.misfit <= 0.3 * tol).all()) and self.factor.rank == self.X.shape[1]
 
 
-def probe(problem: Problem, seed: np.random.SeedSequence, count: int) -> Probe:
+def probe(problem: Problem, seed: np.random.SeedSequence, count: int, known: int = 0) -> Probe:
     """Solve `count` random rows by QR; more of them where these do not determine β."""
     n, p = problem.X.shape
     rows = np.sort(np.random.default_rng(seed).choice(n, count, replace=False, shuffle=False))
@@ -203,7 +203,9 @@ def probe(problem: Problem, seed: np.random.SeedSequence, count: int) -> Probe:
     factor, beta = from_blocks(X, y, 0.0, problem.y.dtype, False, False)
     size = np.maximum(np.linalg.norm(y, axis=1), 1e-300)
     found = Probe(rows, X, factor, beta, np.linalg.norm(y - beta @ X.T, axis=1) / size)
-    return found if factor.rank == p or 4 * count > n else probe(problem, seed, 2 * count)
+    if factor.rank == p or 2 * count > n or factor.rank <= known:  # more rows that add no rank: it is X that lacks it
+        return found
+    return probe(problem, seed, 2 * count, factor.rank)
 
 
 @dataclass

@@ -66,6 +66,7 @@ class Way:
     row_space: bool = True  # is the β of this route in the row space, by construction?
     proven: bool = True  # and those of all routes by which a right-hand side converged?
     factor: Factor | None = None  # of all of X, where one was made
+    column2: np.ndarray | None = None  # ‖W^½X_j‖², once known
 
 
 def follow(way: Way, choice: Choice, beta0: np.ndarray | None, alpha0: np.ndarray | None) -> Outcome:
@@ -161,7 +162,10 @@ def _take(
         callback=callback,
         bar=way.bar,
         otherwise=_otherwise(way, given, route, side),
+        column2=way.column2,
     )
+    if out.column2 is not None and (out.column2 >= 0).all():
+        way.column2 = out.column2
     out.compiling, out.sampler = compiling, kind
     out.copied = given.copied - asked.copied + getattr(mover, "copied", copied)
     out.zero_rows = zero_rows(given, out, stop.tol)
@@ -231,7 +235,7 @@ def _mover(
         # by columns, the few directions of a low-rank sketch are in the row space up to 1e-8 or so only
         way.row_space = way.row_space and where == "rows"
     if precondition is None and where == "cols" and given.X.shape[0] >= given.X.shape[1]:
-        precondition = jacobi(given, by, way.seed)
+        precondition = jacobi(given, by, way.seed, way.column2)
         way.row_space = way.row_space and precondition is None
     mover = conjugate(given, by, where, beta0, alpha0 if where == "rows" else None, precondition, slope)
     if route == "sketch":
