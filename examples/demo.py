@@ -38,6 +38,13 @@ def main() -> None:
         true = np.linalg.norm(result.x - exact)
         print(f"  by {side:<8} {result.passes:6.1f} passes, true error {true:.1e}, bound {result.error_bound:.1e}")
 
+    print("\n4. No method named: a plan first, then what came of it, on a system that no β fits.\n")
+    X = rng.standard_normal((40_000, 200))
+    print(rowcol.plan(X, rng.standard_normal(40_000), random_state=0))
+    scan_result = rowcol.solve(scan.X, scan.y, tol=1e-6, random_state=0)
+    print(f"\n   And the scan again, to 1e-6, took {scan_result.method}:")
+    print("   " + "\n   ".join(scan_result.plan.learned or scan_result.plan.reasons))
+
     scan_picture(scan, folder / "scan.png")
     print(
         f"\nLook at {folder / 'regimes.png'} (rows and columns: opposite fates) and {folder / 'scan.png'} (the scan)."

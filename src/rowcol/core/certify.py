@@ -97,7 +97,7 @@ def certify_residual(problem: Problem, by: Products, beta: np.ndarray, ids: np.n
     """Half a look, without the gradient: enough where every residual vanishes (λ = 0). None where one does not."""
     if by.side != "rows" or problem.weight is not None or problem.alpha > 0:
         return None
-    y = np.ascontiguousarray(problem.y[ids])
+    y = _chosen(problem, ids)
     rho, reach = misfit_pass(by, y, beta)
     certificates = []
     for q, i in enumerate(ids):
@@ -109,6 +109,11 @@ def certify_residual(problem: Problem, by: Products, beta: np.ndarray, ids: np.n
         rounding, storing, left = d_rho / size, s_rho / size, _norm(rho[q]) * scale
         certificates.append(Certificate("residual", value, rounding, storing, left, math.nan, None, left <= 3 * d_rho))
     return Evidence(certificates, rho, np.empty((len(ids), 0)), None, np.empty(0))
+
+
+def _chosen(problem: Problem, ids: np.ndarray) -> np.ndarray:
+    """The right-hand sides `ids`; no copy where that is all of them."""
+    return problem.y if len(ids) == len(problem.y) else np.ascontiguousarray(problem.y[ids])
 
 
 def _stored(problem: Problem) -> float:
@@ -126,7 +131,7 @@ def certify(
     `column2` holds the squared column norms: if negative they are filled in on the way, once for a whole solve.
     """
     n, p = problem.X.shape
-    y = np.ascontiguousarray(problem.y[ids])
+    y = _chosen(problem, ids)
     w = np.ones(n) if problem.weight is None else problem.weight
     known, many, image = bool((column2 >= 0).all()), len(ids), None
     if by.side == "operator":

@@ -44,7 +44,8 @@ def problem(X: Any, y: Any, alpha: Any = 0.0, sample_weight: Any = None) -> Prob
     dtype = np.result_type(np.float32 if single_precision else np.float64, np.complex64 if is_complex else np.float32)
     state = np.complex128 if is_complex else np.float64
     # Scaling y scales β: by powers of two it costs no bit, and no square of a slope can overflow for y's sake.
-    tallest = np.maximum(np.abs(y.real).max(axis=0), np.abs(y.imag).max(axis=0))
+    parts = (y.real, y.imag) if np.iscomplexobj(y) else (y,)
+    tallest = np.max([np.maximum(a.max(axis=0), -a.min(axis=0)) for a in parts], axis=0)
     scale = np.ldexp(1.0, np.frexp(np.where(tallest > 0, tallest, 1.0))[1] - 1)
     y = np.ascontiguousarray((y / scale).T, dtype=state)
     return Problem(X, y, scale, alpha, weight, gauge, single, dtype, copied)
@@ -116,7 +117,7 @@ def right_hand_sides(y: Any, n: int) -> tuple[np.ndarray, bool]:
         raise ValueError(f"X has {n} rows but y has {a.shape[0]}: they must agree")
     if a.size == 0:
         raise ValueError(f"y is empty (shape {a.shape})")
-    wide = a.astype(np.complex128 if np.iscomplexobj(a) else np.float64)
+    wide = np.asarray(a, dtype=np.complex128 if np.iscomplexobj(a) else np.float64)
     if not np.isfinite(wide).all():
         i = np.argwhere(~np.isfinite(wide))[0]
         raise ValueError(f"y has a NaN or infinity at {tuple(map(int, i))}: drop or fill such rows first")

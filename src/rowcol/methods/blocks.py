@@ -21,6 +21,7 @@ from ..core.problem import Problem
 from ..core.products import Products
 from ..core.view import View
 from ..engine.lines import Dense
+from .coordinate import from_slopes, refresh
 from .loop import Round
 
 PARTITIONS = 4
@@ -78,7 +79,9 @@ class Blocks:
             self.s += pushed + share * self.drift_s
         self.turn += 1
         self._adapt(float(gain.sum()), len(partition))
-        return Round(2.0, self.view.b.shape[1], gain, self._estimate(gain, slopes2))
+        m = self.view.b.shape[1]
+        estimates = from_slopes(self.problem, self.view, self.ids, self.s, gain / m, slopes2)
+        return Round(2.0, self.view.b.shape[1], gain, estimates)
 
     def _adapt(self, gained: float, steps: int) -> None:
         """The pace of the last sweep is the momentum of the next; where things got worse, it begins anew."""
@@ -117,25 +120,13 @@ class Blocks:
                     tiny *= 10
         return self.memo[key]
 
-    def _estimate(self, gain: np.ndarray, slopes2: np.ndarray) -> np.ndarray:
-        size = np.maximum(np.linalg.norm(self.problem.y[self.ids], axis=1), 1e-300)
-        if self.view.side == "rows":
-            return np.sqrt(slopes2) / size
-        if self.problem.alpha > 0:
-            return np.sqrt(slopes2 / self.problem.alpha) / size
-        left = np.maximum(np.linalg.norm(self.s, axis=1), 1e-300)
-        return np.minimum(left / size, np.sqrt(gain) / left)
-
     def answers(self) -> tuple[np.ndarray, np.ndarray | None]:
         """β, and α where rows keep it."""
         return (self.s, self.x) if self.view.side == "rows" else (self.x.conj(), None)
 
     def learn(self, place: int, evidence: Evidence, k: int) -> None:
         """The carried image is replaced by the one just summed anew."""
-        if self.view.side == "cols":
-            self.s[place] = -evidence.residual[k].conj()
-        elif evidence.image is not None:
-            self.s[place] = evidence.image[k]
+        refresh(self.view, self.s, place, evidence, k)
 
     def keep(self, mask: np.ndarray) -> None:
         """Go on with some right-hand sides only."""

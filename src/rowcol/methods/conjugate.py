@@ -26,6 +26,7 @@ from ..core.problem import Problem
 from ..core.products import Products, back, conormal, normal, norms_of, residual_pass, times
 from ..core.view import State, View, known_diag, narrow, pieces, unknowns
 from ..engine.lines import descend
+from .coordinate import from_slopes, refresh
 from .loop import Round
 
 UNLIKE = 10.0  # columns that differ in size by more are scaled alike
@@ -245,7 +246,8 @@ class Sweeps:
         self.x += step * self.direction
         self.s += step * self.moved
         self.gamma = np.where(going, gamma, np.inf)
-        return Round(2.0, 2 * m - 1, step[:, 0] * gamma, self._estimate(slopes2), ~going | (self.strikes >= 2))
+        estimates = from_slopes(self.problem, self.view, self.ids, self.s, gamma / m, slopes2)
+        return Round(2.0, 2 * m - 1, step[:, 0] * gamma, estimates, ~going | (self.strikes >= 2))
 
     def _sweep(self, order: np.ndarray) -> np.ndarray:
         t, s, q = self.now.table, self.now.s, self.ids.size
@@ -265,25 +267,13 @@ class Sweeps:
         cuts = np.linspace(0, q, min(self.jobs, q) + 1).astype(int)
         return np.concatenate(list(pool.map(part, pairwise(cuts))))
 
-    def _estimate(self, slopes2: np.ndarray) -> np.ndarray:
-        size = np.maximum(np.linalg.norm(self.problem.y[self.ids], axis=1), 1e-300)
-        if self.view.side == "rows":
-            return np.sqrt(slopes2) / size
-        if self.problem.alpha > 0:
-            return np.sqrt(slopes2 / self.problem.alpha) / size
-        left = np.maximum(np.linalg.norm(self.s, axis=1), 1e-300)
-        return np.minimum(left / size, 3.0 * np.sqrt(self.gamma / self.view.b.shape[1]) / left)
-
     def answers(self) -> tuple[np.ndarray, np.ndarray | None]:
         """β, and α where rows keep it."""
         return (self.s, self.x) if self.view.side == "rows" else (self.x.conj(), None)
 
     def learn(self, place: int, evidence: Evidence, k: int) -> None:
         """The carried image is replaced by the one just summed anew; where that does not help, begin anew."""
-        if self.view.side == "cols":
-            self.s[place] = -evidence.residual[k].conj()
-        elif evidence.image is not None:
-            self.s[place] = evidence.image[k]
+        refresh(self.view, self.s, place, evidence, k)
         value = evidence.certificates[k].value
         worse = not value < 0.7 * self.value[place]
         self.strikes[place] = self.strikes[place] + 1 if worse else 0

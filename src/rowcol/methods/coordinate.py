@@ -93,10 +93,7 @@ class Coordinate:
 
     def learn(self, place: int, evidence: Evidence, k: int) -> None:
         """The carried image is replaced by the one just summed anew."""
-        if self.view.side == "cols":
-            self.now.s[place] = -evidence.residual[k].conj()
-        elif self.view.side == "rows" and evidence.image is not None:
-            self.now.s[place] = evidence.image[k]
+        refresh(self.view, self.now.s, place, evidence, k)
 
     def keep(self, mask: np.ndarray) -> None:
         """Go on with some right-hand sides only."""
@@ -205,15 +202,30 @@ def compile_for(view: View, now: State, kind: str) -> None:
 def estimate(problem: Problem, view: View, source: Sampler | Weave, now: State, mean: np.ndarray) -> np.ndarray:
     """The certificates, from a round's mean gain and mean squared slope; on both sides, up to a factor."""
     gain, slope2 = mean.T
-    y_norm = np.maximum(np.linalg.norm(problem.y[now.ids], axis=1), 1e-300)
     if isinstance(source, Weave):
         return np.sqrt(gain)
     # Picks in proportion to d_i = ‖a_i‖² + λ_i meet |g_i|²/d_i with mean Σ|g_i|²/Σd_i; even picks, Σ|g_i|²/m.
     slopes2 = gain * source.total if source.kind == "norms" else slope2 * view.b.shape[1]
+    return from_slopes(problem, view, now.ids, now.s, gain, slopes2)
+
+
+def from_slopes(
+    problem: Problem, view: View, ids: np.ndarray, s: np.ndarray, gain: np.ndarray, slopes2: np.ndarray
+) -> np.ndarray:
+    """The certificates, from Σ|g_i|² over all lines and the mean gain of a line."""
+    y_norm = np.maximum(np.linalg.norm(problem.y[ids], axis=1), 1e-300)
     if view.side == "rows":
         return np.sqrt(slopes2) / y_norm
     if problem.alpha > 0:
         return np.sqrt(slopes2 / problem.alpha) / y_norm
     # Least squares: the steepest of the columns, taken as three times the mean, against what is left of y.
-    left = np.maximum(np.linalg.norm(now.s, axis=1), 1e-300)
+    left = np.maximum(np.linalg.norm(s, axis=1), 1e-300)
     return np.minimum(left / y_norm, 3.0 * np.sqrt(gain) / left)
+
+
+def refresh(view: View, s: np.ndarray, place: int, evidence: Evidence, k: int) -> None:
+    """Replace the carried image by the one an exact look summed anew."""
+    if view.side == "cols":
+        s[place] = -evidence.residual[k].conj()
+    elif view.side == "rows" and evidence.image is not None:
+        s[place] = evidence.image[k]

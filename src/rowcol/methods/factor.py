@@ -23,7 +23,7 @@ import scipy.sparse as sp
 
 from ..core.certify import Evidence
 from ..core.problem import Problem, explain_values
-from ..core.products import Products, back, times
+from ..core.products import Products, back, products, times
 from .loop import Round
 
 SAFE = 1e12  # condition of G up to which Cholesky and refinement are enough
@@ -96,7 +96,7 @@ def gram(X: Any, dtype: Any, wide: bool) -> np.ndarray:
     return G
 
 
-def from_gram(by: Products, G: np.ndarray, alpha: float, wide: bool) -> Factor | None:
+def from_gram(by: Products, G: np.ndarray, alpha: float, wide: bool, tame: float = 0.0) -> Factor | None:
     """Cholesky, or eigenvalues where X is rank-deficient beyond doubt; None where only QR is safe. G is used up."""
     diagonal = np.real(np.diagonal(G)).copy()
     if not np.isfinite(diagonal).all():
@@ -111,9 +111,9 @@ def from_gram(by: Products, G: np.ndarray, alpha: float, wide: bool) -> Factor |
         R, info = sl.lapack.get_lapack_funcs(("potrf",), (G,))[0](G, lower=False, clean=True, overwrite_a=False)
         if info == 0:
             rcond, _ = sl.lapack.get_lapack_funcs(("pocon",), (R,))[0](R, size)
-            if rcond * SAFE >= 1.0:
+            if rcond * (tame or SAFE) >= 1.0:
                 return Factor("cholesky", scale, R, None, None, rcond**-0.5, len(G), 0.0)
-    if alpha > 0 or (wide and not np.allclose(scale, scale[0])):
+    if tame or alpha > 0 or (wide and not np.allclose(scale, scale[0])):
         return None  # rows of different size must not be scaled where none fits
     values, V = sl.eigh(G, check_finite=False, driver="evd")
     top = max(float(values[-1]), 1e-300)
@@ -200,12 +200,23 @@ def probe(problem: Problem, seed: np.random.SeedSequence, count: int, known: int
     part = (problem.X.tocsr() if sp.issparse(problem.X) else problem.X)[rows]
     X = np.ascontiguousarray(part.toarray() if sp.issparse(part) else part, dtype=problem.y.dtype)
     y = np.ascontiguousarray(problem.y[:, rows])
-    factor, beta = from_blocks(X, y, 0.0, problem.y.dtype, False, False)
+    factor, beta = _quick(X, y) or from_blocks(X, y, 0.0, problem.y.dtype, False, False)
     size = np.maximum(np.linalg.norm(y, axis=1), 1e-300)
     found = Probe(rows, X, factor, beta, np.linalg.norm(y - beta @ X.T, axis=1) / size)
     if factor.rank == p or 2 * count > n or factor.rank <= known:  # more rows that add no rank: it is X that lacks it
         return found
     return probe(problem, seed, 2 * count, factor.rank)
+
+
+def _quick(X: np.ndarray, y: np.ndarray) -> tuple[Factor, np.ndarray] | None:
+    """Cholesky and two refinements, a third of the time of QR; None where the condition is not that of a tame X."""
+    factor = from_gram(products(X), gram(X, X.dtype, False), 0.0, False, tame=1e7)
+    if factor is None:
+        return None
+    beta = np.zeros((len(y), X.shape[1]), X.dtype)
+    for _ in range(3):
+        beta = beta + factor.apply(((y - beta @ X.T).conj() @ X).conj())
+    return factor, beta
 
 
 @dataclass

@@ -98,6 +98,8 @@ def follow(way: Way, choice: Choice, beta0: np.ndarray | None, alpha0: np.ndarra
         slope = out.slope[stuck] if warm and out.slope is not None else None
         more = _take(way, some, onward[0], onward[1], None, beta, alpha, stop, watch, slope)
         out = joined(out, more, stuck)
+    # left for another route, but there was no pass left for it
+    out.statuses = {i: Status.PASSES if status is Status.SLOW else status for i, status in out.statuses.items()}
     return out
 
 
