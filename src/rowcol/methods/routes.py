@@ -199,7 +199,8 @@ def _otherwise(way: Way, given: Problem, route: str, side: str) -> float:
         return np.inf
     if onward[0] == "direct":
         return gram_passes(given.X, len(given.y))
-    return {"sketch": SKETCH, "sgs-cg": 6.0, "cg": 12.0}.get(onward[0], np.inf)
+    # sweeps that fall are not left for plain steps lightly: where no β fits, the plateau is found by other signs
+    return {"sketch": SKETCH, "sgs-cg": 6.0, "cg": 60.0 if route == "sgs-cg" else 12.0}.get(onward[0], np.inf)
 
 
 def _mover(
