@@ -247,11 +247,8 @@ def choose(asked: Problem, tol: float, memory: int, seed: np.random.SeedSequence
         )
         return Choice("direct", _short_side(n, p), reasons, sample)
     by_rows = X.format == "csr" if not dense else X.flags.c_contiguous
-    if not dense and (by_rows or copies_of("rk", asked) <= memory / 2):
-        if plain:
-            reasons.append("rows of a sparse X touch few unknowns, and a pass or two tells whether they converge (25)")
-        else:
-            reasons.append("ridge by rows costs only a row's entries a step (27)-(29)")
+    if plain and not dense and (by_rows or copies_of("rk", asked) <= memory / 2):
+        reasons.append("rows of a sparse X touch few unknowns, and a pass or two tells whether they converge (25)")
         return Choice("rk", "rows", reasons)
     if dense and plain and by_rows and sample is None and not many_y and n >= 2 * p:
         reasons.append(
