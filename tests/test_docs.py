@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
 
 import rowcol
+from rowcol.methods import choose
 
 PAGE = (Path(__file__).parent.parent / "docs" / "rows-or-columns.md").read_text()
 TABLE = [
@@ -64,3 +65,13 @@ def test_a_row_of_the_decision_table(row):
     assert ", ".join(plan.then) == then
     assert because in " ".join(plan.reasons)
     assert rowcol.solve(X, y, alpha=alpha, memory=memory, random_state=0, tol=1e-4).plan.route == first
+
+
+def test_the_costs_named_on_the_page_are_those_it_decides_by():
+    page = " ".join(PAGE.split())
+    assert f"a sketch {choose.SKETCH:g}," in page
+    n, p = 1_000_000, 36
+    X = np.broadcast_to(np.zeros(1), (n, p))
+    assert "3 + m/18 passes" in page
+    assert choose.gram_passes(X) == pytest.approx(3 + p / 18, rel=1e-3)
+    assert choose.gram_passes(X.astype(np.float32)) == pytest.approx(2 * (3 + p / 18), rel=1e-3)

@@ -31,13 +31,12 @@ class Prepared:
         self._weight = sample_weight if sample_weight is None else np.array(sample_weight)
         self._alpha, self._options = alpha, options
         self._kept = Kept(precondition=preconditioner_of(preconditioner, self._asked))
-        self.plan: Plan = plan_for(self._asked, self._how(1e-6, None, None, None, None, False), self._kept)
+        self.plan: Plan = plan_for(self._asked, self._how(1e-6, None, None, None, False), self._kept)
 
-    def _how(self, tol: Any, passes: Any, seconds: Any, callback: Any, sampler: Any, progress: Any) -> Any:
+    def _how(self, tol: Any, passes: Any, seconds: Any, callback: Any, progress: Any) -> Any:
         o = self._options
-        picks = "auto" if sampler is None else sampler
         how = how_to(
-            o["method"], tol, passes, seconds, picks, callback, progress, o["memory"], o["n_jobs"], o["random_state"]
+            o["method"], tol, passes, seconds, "auto", callback, progress, o["memory"], o["n_jobs"], o["random_state"]
         )
         how.many_y = True
         return how
@@ -55,7 +54,7 @@ class Prepared:
     ) -> Result:
         """Solve for one right-hand side or several; parameters as of `rowcol.solve`."""
         began = time.perf_counter()
-        how = self._how(tol, max_passes, max_seconds, callback, None, progress)
+        how = self._how(tol, max_passes, max_seconds, callback, progress)
         asked = problem(self._asked.X, y, self._alpha, self._weight)
         return result_for(asked, how, x0, self._kept, began, stacklevel=3)
 
