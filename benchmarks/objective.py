@@ -34,7 +34,7 @@ class Budget(NamedTuple):
     turns: int
 
 
-BUDGETS = {"full": Budget(20.0, 12.0, 6.0, 2.0, 7), "quick": Budget(3.0, 2.0, 0.7, 0.5, 5)}
+BUDGETS = {"full": Budget(20.0, 40.0, 6.0, 2.0, 7), "quick": Budget(3.0, 2.0, 0.7, 0.5, 5)}
 
 
 def error_of(beta: np.ndarray, truth: np.ndarray) -> float:

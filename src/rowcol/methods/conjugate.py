@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -51,6 +52,7 @@ class Conjugate:
     column: np.ndarray | None = None  # ‖X_j‖, from the first look
     typical: float = 0.0  # their size before that, from the first step
     gamma: np.ndarray = field(default_factory=lambda: np.empty(0))
+    size: np.ndarray = field(default_factory=lambda: np.empty(0))  # ‖y‖
     rho2: np.ndarray = field(default_factory=lambda: np.empty(0))  # ‖ρ‖², on the side of columns
     direction: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
     value: np.ndarray = field(default_factory=lambda: np.empty(0))  # (q,) certificates of the last look
@@ -59,6 +61,7 @@ class Conjugate:
     def __post_init__(self) -> None:
         q = self.ids.size
         self.gamma, self.direction = np.full(q, np.inf), np.zeros_like(self.x)
+        self.size = np.maximum(np.linalg.norm(self.problem.y[self.ids], axis=1), 1e-300)
         self.value, self.strikes, self.rho2 = np.full(q, np.inf), np.zeros(q), np.full(q, np.inf)
 
     @property
@@ -90,7 +93,7 @@ class Conjugate:
         return Round(passes, 1, step[:, 0] * gamma, self._estimate(), ~going | (self.strikes >= 2))
 
     def _estimate(self) -> np.ndarray:
-        size = np.maximum(np.linalg.norm(self.problem.y[self.ids], axis=1), 1e-300)
+        size = self.size
         if self.side == "rows":
             return np.linalg.norm(self.g, axis=1) / size
         if self.problem.alpha > 0:
@@ -127,13 +130,20 @@ class Conjugate:
 
     def keep(self, mask: np.ndarray) -> None:
         """Go on with some right-hand sides only."""
-        for name in ("ids", "x", "g", "gamma", "rho2", "direction", "value", "strikes"):
+        for name in ("ids", "x", "g", "gamma", "size", "rho2", "direction", "value", "strikes"):
             setattr(self, name, getattr(self, name)[mask])
         self.s = None if self.s is None else self.s[mask]
 
     def column_norms(self) -> np.ndarray | None:
         """Those of the first look are kept by the loop."""
         return None
+
+
+class Seen(NamedTuple):
+    """What the last look saw at a warm start."""
+
+    slope: np.ndarray  # (q, p) XᴴWρ
+    rho2: np.ndarray  # (q,) ‖W^½ρ‖²
 
 
 def conjugate(
@@ -143,9 +153,9 @@ def conjugate(
     beta0: np.ndarray | None,
     alpha0: np.ndarray | None,
     precondition: Precondition | None = None,
-    slope: np.ndarray | None = None,
+    seen: Seen | None = None,
 ) -> Conjugate:
-    """A mover from a start; `slope`, if known, is XᴴWρ there."""
+    """A mover from a start, of which the last look may have `seen` something."""
     (q, n), p = problem.y.shape, problem.X.shape[1]
     kind, y, ids, lam = problem.y.dtype, problem.y, np.arange(q), problem.alpha
     beta = np.zeros((q, p), kind) if beta0 is None else beta0.copy()
@@ -153,10 +163,11 @@ def conjugate(
         alpha = np.zeros((q, n), kind) if alpha0 is None else alpha0.copy()
         g = y.copy() if beta0 is None else y - times(by, beta) - lam * alpha
         return Conjugate(problem, by, side, ids, alpha, beta, g, precondition)
-    rho = y if beta0 is None or slope is not None else y - times(by, beta)
-    g = (back(by, rho) if slope is None else slope) - lam * beta
-    made = Conjugate(problem, by, side, ids, beta, None, g, precondition)
-    made.rho2 = np.linalg.norm(rho, axis=1) ** 2
+    if seen is None:
+        rho = y if beta0 is None else y - times(by, beta)
+        seen = Seen(back(by, rho), np.linalg.norm(rho, axis=1) ** 2)
+    made = Conjugate(problem, by, side, ids, beta, None, seen.slope - lam * beta, precondition)
+    made.rho2 = seen.rho2
     return made
 
 

@@ -21,7 +21,7 @@ from ..core.view import both, cols, rows, unknowns
 from . import coordinate, extended
 from .blocks import blocks
 from .choose import SIDE_OF, SKETCH, Choice, after, gram_passes
-from .conjugate import Precondition, conjugate, jacobi, sweeps
+from .conjugate import Precondition, Seen, conjugate, jacobi, sweeps
 from .factor import Direct, Factor, direct, probe
 from .loop import Mover, Outcome, joined, run
 from .progress import Bar, Progress
@@ -95,12 +95,19 @@ def follow(way: Way, choice: Choice, beta0: np.ndarray | None, alpha0: np.ndarra
         warm = way.asked.alpha > 0 or way.row_space or onward[1] == "columns"
         beta = out.beta[stuck] if warm else None
         alpha = alpha if warm else None
-        slope = out.slope[stuck] if warm and out.slope is not None else None
-        more = _take(way, some, onward[0], onward[1], None, beta, alpha, stop, watch, slope)
+        seen = _seen(some, out, stuck) if warm else None
+        more = _take(way, some, onward[0], onward[1], None, beta, alpha, stop, watch, seen)
         out = joined(out, more, stuck)
     # left for another route, but there was no pass left for it
     out.statuses = {i: Status.PASSES if status is Status.SLOW else status for i, status in out.statuses.items()}
     return out
+
+
+def _seen(some: Problem, out: Outcome, where: list[int]) -> Seen | None:
+    if out.slope is None:
+        return None
+    left2 = np.abs(out.residual[where]) ** 2
+    return Seen(out.slope[where], (left2 if some.weight is None else left2 * some.weight).sum(axis=1))
 
 
 def _told(route: str, out: Outcome, status: Status, onward: str) -> str:
@@ -140,7 +147,7 @@ def _take(
     alpha0: np.ndarray | None,
     stop: Stop,
     callback: Callable[[Progress], object] | None,
-    slope: np.ndarray | None = None,
+    seen: Seen | None = None,
 ) -> Outcome:
     """Run one method; what it found in terms of the user's rows, and what it took."""
     way.taken.append(f"{route} {side}")
@@ -155,7 +162,7 @@ def _take(
         given = given._replace(copied=asked.copied + _bytes(given.X))
         if alpha0 is not None:
             alpha0 = np.divide(alpha0, root, out=np.zeros_like(alpha0), where=root > 0)
-    mover, kind, look, compiling, copied = _mover(way, given, route, side, choice, beta0, alpha0, slope)
+    mover, kind, look, compiling, copied = _mover(way, given, route, side, choice, beta0, alpha0, seen)
     out = run(
         given,
         mover,
@@ -211,19 +218,19 @@ def _mover(
     choice: Choice | None,
     beta0: np.ndarray | None,
     alpha0: np.ndarray | None,
-    slope: np.ndarray | None,
+    seen: Seen | None,
 ) -> tuple[Mover, str, bool, float, int]:
     """The Mover of a route, its sampler's name, whether to look first, seconds compiling and bytes copied."""
     if route in ("rk", "rcd", "rek", "sgs-cg", "blocks"):
         return _by_lines(way, given, route, side, beta0, alpha0)
     by = products(given.X, way.pool)
-    if alpha0 is not None and beta0 is not None and slope is None:
+    if alpha0 is not None and beta0 is not None and seen is None:
         beta0 = back(by, alpha0)  # of this X, and of the rows that count
     if route == "direct":
         factor = way.kept.factor
         if factor is not None and np.iscomplexobj(factor.upper) and not np.iscomplexobj(given.y):
             factor = None  # made for a complex y
-        return direct(given, by, factor, None, beta0), "none", beta0 is not None and slope is None, 0.0, 0
+        return direct(given, by, factor, None, beta0), "none", beta0 is not None and seen is None, 0.0, 0
     if route == "subset":
         sample = choice.sample if choice is not None else None
         if sample is None or given.weight is not None:
@@ -240,10 +247,12 @@ def _mover(
     if precondition is None and where == "cols" and given.X.shape[0] >= given.X.shape[1]:
         precondition = jacobi(given, by, way.seed, way.column2)
         way.row_space = way.row_space and precondition is None
-    mover = conjugate(given, by, where, beta0, alpha0 if where == "rows" else None, precondition, slope)
+    mover = conjugate(given, by, where, beta0, alpha0 if where == "rows" else None, precondition, seen)
+    if way.column2 is not None:
+        mover.column = np.sqrt(way.column2)  # so that it knows its certificate as it goes
     if route == "sketch":
         mover.spent = 4.0
-    look = beta0 is not None and slope is None
+    look = beta0 is not None and seen is None
     if way.kept.precondition is not None:
         way.row_space = False
     return mover, "none", look, 0.0, 0
@@ -344,7 +353,10 @@ def zero_rows(given: Problem, out: Outcome, tol: float) -> dict[int, int]:
         if out.certificates[i].value <= tol and out.certificates[i].kind == "residual":
             continue
         # a row of zeros leaves y_i exactly as it is
-        untouched = np.flatnonzero((r == y) & (np.abs(y) > tol * np.linalg.norm(y)))
+        untouched = np.flatnonzero(r == y)
+        if not untouched.size:
+            continue
+        untouched = untouched[np.abs(y[untouched]) > tol * np.linalg.norm(y)]
         if given.weight is not None:
             untouched = untouched[given.weight[untouched] > 0]
         if untouched.size and sp.issparse(given.X):

@@ -54,7 +54,7 @@ def due(watch: Watch, stop: Stop, passes: float, patience: float) -> bool:
     since = passes - watch.looked
     # While a look costs more than all the steps so far, a few more steps to be sure are cheap.
     aim = 0.1 if passes < 2 else 0.5
-    if watch.factor * watch.estimate <= aim * stop.tol and since >= 0.1 * watch.looked:
+    if watch.factor * watch.estimate <= aim * stop.tol and since >= min(0.1 * watch.looked, 1.0):
         return True
     if passes >= max(patience, 1.1 * watch.flat_at):
         watch.flat_at = passes
