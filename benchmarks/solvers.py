@@ -73,10 +73,8 @@ def _tolerances(data: Dataset) -> tuple:
 
 
 def route_of(result: Any) -> str:
-    """The route a plan took, as one short line; a rowcol without plans only knows its method."""
-    plan = getattr(result, "plan", None)
-    route = result.method.split(" (")[0] if plan is None else str(getattr(plan, "route", plan))
-    return route.splitlines()[0][:80]
+    """The routes taken, handed over from one to the next."""
+    return str(result.method)
 
 
 def run_rowcol(data: Dataset, setting: float, limit: float) -> Answer:

@@ -9,7 +9,9 @@ __version__ = "0.2.0"
 
 if TYPE_CHECKING:
     from . import zoo as zoo
+    from .core import kernels as kernels
     from .core.certify import Certificate as Certificate
+    from .estimators.kernel_ridge import KernelRidge as KernelRidge
     from .methods.choose import Plan as Plan
     from .methods.progress import Progress as Progress
     from .methods.result import ConvergenceWarning as ConvergenceWarning
@@ -27,12 +29,14 @@ _HOME = {
     "Certificate": "core.certify",
     "ConvergenceWarning": "methods.result",
     "History": "methods.result",
+    "KernelRidge": "estimators.kernel_ridge",
     "Plan": "methods.choose",
     "Prepared": "preparing",
     "Progress": "methods.progress",
     "Result": "methods.result",
     "StartWarning": "methods.result",
     "Status": "methods.result",
+    "kernels": "core.kernels",
     "plan": "solving",
     "prepare": "preparing",
     "solve": "solving",
@@ -45,7 +49,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'rowcol' has no attribute {name!r}")
     module = import_module(f".{_HOME[name]}", __name__)
-    value = module if name == "zoo" else getattr(module, name)
+    value = module if name in ("kernels", "zoo") else getattr(module, name)
     globals()[name] = value
     return value
 

@@ -16,6 +16,7 @@ from .core import sampler as samplers
 from .core import threads
 from .core.problem import Problem, real_number
 from .methods.choose import ROUTES, SIDE_OF, Choice, Plan, after, budget, bytes_of, choose, copies_of, planned
+from .methods.kernel_routes import ROUTES as KERNEL_ROUTES
 from .methods.predict import predict
 from .methods.progress import Bar, Progress
 from .methods.routes import Kept
@@ -52,10 +53,13 @@ def how_to(
     memory: Any,
     n_jobs: Any,
     random_state: Any,
+    kernel: bool = False,
 ) -> How:
     """Parameters of `solve`, validated before any work."""
-    if not isinstance(method, str) or method not in METHODS:
-        raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
+    known = ("auto", *KERNEL_ROUTES) if kernel else METHODS
+    if not isinstance(method, str) or method not in known:
+        said = " with a kernel" if kernel else ""
+        raise ValueError(f"method must be one of {', '.join(known)}{said}, got {method!r}")
     samplers.check(sampler)
     tol = real_number(tol, "tol", above=0.0, below=1.0)
     limit = DEFAULT_PASSES if max_passes is None else real_number(max_passes, "max_passes", above=0.0)

@@ -15,6 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from .asking import How, choice_for, how_to, plan_for, plan_of, preconditioner_of
 from .core.problem import Problem, answer, problem
+from .fitting import fit, plan_fit
 from .methods.choose import Plan, with_learned
 from .methods.loop import Outcome
 from .methods.progress import Progress
@@ -26,7 +27,9 @@ def solve(
     X: Any,
     y: Any,
     *,
-    alpha: float = 0.0,
+    alpha: Any = 0.0,
+    kernel: Any = None,
+    fit_intercept: bool = False,
     method: str = "auto",
     tol: float = 1e-6,
     max_passes: float | None = None,
@@ -43,7 +46,7 @@ def solve(
 ) -> Result:
     """Solve X β = y by rows or by columns, and say how good the answer is.
 
-    Minimises ½‖y − Xβ‖² + ½ alpha ‖β‖².
+    Minimises ½‖y − Xβ‖² + ½ alpha ‖β‖²; with a kernel, ½‖y − f(X)‖² + ½ alpha ‖f‖² over its functions f.
 
     Parameters
     ----------
@@ -53,7 +56,14 @@ def solve(
     y : array, (n,) or (n, q)
         One right-hand side or several, which share the picks and stop one by one. The answer has as many dimensions.
     alpha : float
-        Ridge penalty, at least 0.
+        Ridge penalty, at least 0. With a kernel it must be above 0, and may be an array: one a point.
+    kernel : kernel, str or callable, optional
+        Kernel ridge regression (K + alpha) x = y on the points X, by tiles of K: see `rowcol.kernels`.
+        `result.function` predicts. Methods are then "rk" (the paper's single steps), "blocks" (random blocks of points,
+        with momentum), "pcg" (conjugate gradients preconditioned by randomly drawn pivots), "cg" (plainly) and "direct"
+        (Cholesky).
+    fit_intercept : bool
+        With a kernel: add an intercept that is not penalised.
     method : str
         "auto" chooses, says why in `result.plan`, and goes on by another method where the first is slow. By name:
         "rk" (rows: randomized Kaczmarz), "rcd" (columns: randomized coordinate descent), "rek" (both: extended
@@ -114,7 +124,14 @@ def solve(
     (True, True)
     """
     began = time.perf_counter()
-    how = how_to(method, tol, max_passes, max_seconds, sampler, callback, progress, memory, n_jobs, random_state)
+    limits = tol, max_passes, max_seconds
+    how = how_to(method, *limits, sampler, callback, progress, memory, n_jobs, random_state, kernel=kernel is not None)
+    if kernel is not None:
+        if preconditioner is not None:
+            raise ValueError("a kernel brings its own preconditioner: leave out preconditioner")
+        return fit(X, y, kernel, alpha, how, x0, sample_weight, fit_intercept, began)
+    if fit_intercept:
+        raise ValueError("fit_intercept is for kernels: otherwise add a column of ones to X, or centre X and y")
     asked = problem(X, y, alpha, sample_weight)
     kept = Kept(precondition=preconditioner_of(preconditioner, asked))
     return result_for(asked, how, x0, kept, began)
@@ -124,7 +141,8 @@ def plan(
     X: Any,
     y: Any,
     *,
-    alpha: float = 0.0,
+    alpha: Any = 0.0,
+    kernel: Any = None,
     tol: float = 1e-6,
     memory: Any = None,
     method: str = "auto",
@@ -136,7 +154,7 @@ def plan(
 
     Parameters
     ----------
-    X, y, alpha, tol, memory, method, sample_weight, n_jobs, random_state
+    X, y, alpha, kernel, tol, memory, method, sample_weight, n_jobs, random_state
         As for `solve`.
 
     Returns
@@ -157,7 +175,9 @@ def plan(
       memory      ... MB beside X and y, of a budget of 1 GB
       copies of X none
     """
-    how = how_to(method, tol, None, None, "auto", None, False, memory, n_jobs, random_state)
+    how = how_to(method, tol, None, None, "auto", None, False, memory, n_jobs, random_state, kernel is not None)
+    if kernel is not None:
+        return plan_fit(X, y, kernel, alpha, how, sample_weight)
     asked = problem(X, y, alpha, sample_weight)
     return plan_for(asked, how, Kept())
 

@@ -8,6 +8,9 @@ With ρ = y − Xβ, weights W and P(β) = ½‖W^½ρ‖² + ½λ‖β‖²:
 - λ = 0. Consistent: ‖W^½ρ‖ ≤ tol ‖W^½y‖. Otherwise: max_j |X_jᴴWρ| / (‖W^½X_j‖‖W^½ρ‖) ≤ tol, column by column, so
   that bad scaling cannot hide. Either suffices.
 
+- A kernel matrix K in place of XXᴴ. With r = y − (K + λW⁻¹)α the gap is ½‖W^½r‖², and ‖f − f*‖ ≤ ‖W^½r‖/(2√λ) in the
+  norm of the kernel's own space: so |f(x) − f*(x)| is at most √k(x, x) times that, at every x.
+
 An operator does not show its columns: there ‖X_j‖ is taken as ‖X‖₂/√p, from a lower bound on ‖X‖₂, which makes the
 value too large rather than too small, but lets a badly scaled column hide.
 
@@ -23,6 +26,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
+from .gram import Gram, diagonal, product
 from .problem import Problem, explain_values
 from .products import (
     Products,
@@ -130,6 +134,8 @@ def certify(
 
     `column2` holds the squared column norms: if negative they are filled in on the way, once for a whole solve.
     """
+    if isinstance(problem.X, Gram):
+        return _certify_kernel(problem, problem.X, beta, ids, column2)
     n, p = problem.X.shape
     y = _chosen(problem, ids)
     w = np.ones(n) if problem.weight is None else problem.weight
@@ -165,6 +171,33 @@ def certify(
             raise ValueError(explain_values(problem.X))
         certificates.append(_in_users_units(one, scale, problem.gauge))
     return Evidence(certificates, rho, slope, image, column2)
+
+
+def _certify_kernel(problem: Problem, g: Gram, alpha: np.ndarray, ids: np.ndarray, column2: np.ndarray) -> Evidence:
+    """Measure the coefficients α of functions Σ_i α_i k(x_i, ·): `column2` is filled with k(x_i, x_i)."""
+    y, lam = _chosen(problem, ids), problem.alpha
+    rho = y - product(g, alpha)
+    if not (column2 >= 0).all():
+        column2[:] = np.maximum(np.abs(diagonal(g)), 0.0 if g.kernel.definite else 1.0)
+    w = np.ones(len(column2)) if problem.weight is None else problem.weight
+    root, sizes = np.sqrt(w), np.sqrt(column2)
+    # |δK_ij| ≤ error √(k_ii k_jj), and a sum of a tile's width, then of as many tiles
+    unit, reach = g.error + UNIT * (g.width + len(y[0]) / g.width + 3), _norm(root * sizes)
+    certificates = []
+    for q, i in enumerate(ids):
+        size, scale = _norm(root * y[q]), float(problem.scale[i])
+        left = _norm(root * (rho[q] - lam * alpha[q] / w))
+        d_left = unit * reach * float(np.abs(alpha[q]) @ sizes) + 3 * UNIT * (size + lam * _norm(alpha[q] / root))
+        if not math.isfinite(left + d_left):
+            raise ValueError("the numbers met on the way leave float64: rescale X, y, alpha or sample_weight")
+        bound = (left + d_left) / (2 * math.sqrt(lam))
+        value, rounding = (left + d_left) / max(size, 1e-300), d_left / max(size, 1e-300)
+        if size == 0.0 and not alpha[q].any():
+            value = rounding = bound = 0.0
+        exhausted = left <= 3 * d_left
+        one = Certificate("gap", value, rounding, 0.0, _norm(root * rho[q]), math.nan, bound, exhausted)
+        certificates.append(_in_users_units(one, scale, problem.gauge))
+    return Evidence(certificates, rho, np.zeros((len(ids), 0)), None, column2)
 
 
 def _in_users_units(c: Certificate, scale: float, gauge: float) -> Certificate:

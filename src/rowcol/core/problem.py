@@ -15,7 +15,7 @@ PRECISIONS = (np.float32, np.float64, np.complex64, np.complex128)
 class Problem(NamedTuple):
     """min ½‖W^½(y − Xβ)‖² + ½ alpha ‖β‖²; with alpha = 0, and where there is a choice, of minimum norm."""
 
-    X: Any  # (n, p): an array in the user's own order, a canonical CSR or CSC array, or a LinearOperator
+    X: Any  # (n, p): an array in the user's own order, a canonical CSR or CSC array, a LinearOperator, or a Gram
     y: np.ndarray  # (q, n) float64 or complex128, one right-hand side a row, of size near one
     scale: np.ndarray  # (q,) powers of two: y times scale is what the user gave
     alpha: float
@@ -28,7 +28,11 @@ class Problem(NamedTuple):
 
 def problem(X: Any, y: Any, alpha: Any = 0.0, sample_weight: Any = None) -> Problem:
     """Validate; copy only what cannot be used in place."""
-    X, copied = matrix(X)
+    return posed(*matrix(X), y, alpha, sample_weight)
+
+
+def posed(X: Any, copied: int, y: Any, alpha: Any, sample_weight: Any) -> Problem:
+    """The same, of an X that is validated."""
     n = X.shape[0]
     y, single = right_hand_sides(y, n)
     alpha = real_number(alpha, "alpha", at_least=0.0)

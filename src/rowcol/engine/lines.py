@@ -10,6 +10,7 @@ Lines are plain named tuples, told apart at compile time:
 
 - `Dense(a)`: line i is a[i], which is contiguous.
 - `Sparse(indptr, indices, data)`: compressed lines, as the rows of a CSR or the columns of a CSC matrix.
+- `Lookup(a, at)`: columns of a kernel matrix K. Line i is a[i] = K[:, at[i]]; as s holds Kx, its pull is s[at[i]].
 - `Woven(cols, rows)`: extended Kaczmarz. Lines 0..p-1 are columns, which see s[:n]; lines p..p+n-1 are rows,
   which see s[n:] and chase y_i + s_i, the right-hand side with its inconsistent part projected out.
 
@@ -57,6 +58,13 @@ class Sparse(NamedTuple):
     indptr: np.ndarray
     indices: np.ndarray
     data: np.ndarray
+
+
+class Lookup(NamedTuple):
+    """Columns of a kernel matrix, and the points they are of."""
+
+    a: np.ndarray
+    at: np.ndarray
 
 
 class Woven(NamedTuple):
@@ -302,6 +310,26 @@ def _sparse_ahead(lines, picks, t, s):
         fetch(s, indices[k], 0)
 
 
+_lookup_extent, _lookup_push = _dense_extent, _dense_push  # (18), (30): s += step · K[:, i]
+
+
+def _lookup_norm2(lines, i):
+    return np.float64(lines.a[i, lines.at[i]])  # ‖φ(x_i)‖² = k(x_i, x_i)
+
+
+def _lookup_pull(lines, i, s):
+    return s[lines.at[i]]
+
+
+def _lookup_push_pull(lines, i, step, after, s):
+    push(lines, i, step, s)
+    return s[lines.at[after]]
+
+
+def _lookup_ahead(lines, picks, t, s):
+    pass  # a few columns, just made: they are in cache, or stream
+
+
 def _woven_extent(lines):
     return extent(lines.cols) + extent(lines.rows)
 
@@ -342,7 +370,7 @@ def _woven_ahead(lines, picks, t, s):
 
 def _body(kind, name: str) -> Any:
     """The body of `name` for one kind of lines: `pull` of Dense is `_dense_pull`."""
-    return globals().get(f"_{kind.__name__.lower()}_{name}") if kind in (Dense, Sparse, Woven) else None
+    return globals().get(f"_{kind.__name__.lower()}_{name}") if kind in (Dense, Sparse, Lookup, Woven) else None
 
 
 def extent(lines):
@@ -429,7 +457,7 @@ def descend(lines, diag, lam, b, x, s, picks):
 
     Parameters
     ----------
-    lines : Dense, Sparse or Woven
+    lines : Dense, Sparse, Lookup or Woven
     diag, lam : (m,) float64
         ‖a_i‖² (below zero: not known yet, and filled in) and λ_i. A line with diag + lam = 0 is passed over.
     b, x : (m, q)

@@ -38,7 +38,7 @@ class Plan:
     route : str
         The method: "rk", "rcd", "rek", "sgs-cg", "subset", "blocks", "cg", "direct" or "sketch".
     side : str
-        "rows", "columns" or "both": whose unknowns the method steps on.
+        "rows", "columns" or "both", or for a kernel "points": whose unknowns the method steps on.
     reasons : tuple of str
         Why, in sentences that name the paper's section or equation where it has one.
     then : tuple of str
@@ -55,6 +55,8 @@ class Plan:
         What was asked; `memory` is the budget in bytes.
     learned : tuple of str
         What running it taught.
+    seconds : float or None
+        A rough guess, for kernels; nothing is decided by it.
 
     Examples
     --------
@@ -81,16 +83,21 @@ class Plan:
     tol: float
     memory: int
     learned: tuple[str, ...] = ()
+    seconds: float | None = None
 
     def __repr__(self) -> str:
         what = "ridge" if self.alpha > 0 else "least squares or minimum norm"
+        what = "kernel ridge" if self.side == "points" else what
         n, p = self.shape
         lines = [f"rowcol.Plan for {n:,} x {p:,}, {what}, tol {self.tol:.0e}: {self.route}, by {self.side}"]
         lines += [f"  because     {reason}" for reason in self.reasons]
         if self.rate is not None:
             lines.append(f"  rate        the error is multiplied by about {self.rate:.2g} a pass")
         if self.passes is not None:
-            lines.append(f"  work        about {count_passes(self.passes)} over X")
+            over = "the kernel matrix" if self.side == "points" else "X"
+            lines.append(f"  work        about {count_passes(self.passes)} over {over}")
+        if self.seconds is not None:
+            lines.append(f"  time        about {self.seconds:.2g} s, from the speed of common machines")
         lines.append(f"  memory      {_in_words(self.bytes)} beside X and y, of a budget of {_in_words(self.memory)}")
         lines.append(f"  copies of X {_in_words(self.copies) if self.copies else 'none'}")
         if self.then:
@@ -137,6 +144,11 @@ def _free() -> int:
 
 
 # --- costs -----------------------------------------------------------------------------------------------------------
+
+
+def sketch_passes(X: Any) -> float:
+    """Passes a sketch takes in all, its dense directions counted: beside a sparse X they are most of it."""
+    return SKETCH + DIRECTIONS**2 * (X.shape[0] + X.shape[1]) / size(X)
 
 
 def gram_passes(X: Any, many: int = 1) -> float:
@@ -287,7 +299,7 @@ def after(
         options.append(("cg", "columns" if safe else _short_side(n, p)))
     if not operator:
         small = ("direct", _short_side(n, p)), ("sketch", _short_side(n, p))
-        options += small if gram_passes(X, len(asked.y)) <= SKETCH else small[::-1]
+        options += small if gram_passes(X, len(asked.y)) <= sketch_passes(X) else small[::-1]
     options += [("cg", "columns"), ("rek", "both")]
     for name, where in options:
         label = f"{name} {where}"

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from .loop import Round
 UNLIKE = 10.0  # columns that differ in size by more are scaled alike
 
 Precondition = Callable[[np.ndarray], np.ndarray]
+Multiply = Callable[[np.ndarray], tuple[np.ndarray, float]]  # the product, and the passes it took
 
 
 @dataclass
@@ -40,13 +41,14 @@ class Conjugate:
     """Conjugate gradients by products with X: a `Mover`."""
 
     problem: Problem
-    by: Products
-    side: str  # "rows" or "cols"
+    by: Any  # Products, or a Gram
+    side: str  # "rows", "cols" or "kernel"
     ids: np.ndarray
     x: np.ndarray  # (q, m) α or β
     s: np.ndarray | None  # (q, k) β, on the side of rows
     g: np.ndarray  # (q, m) the residual of the psd system
     precondition: Precondition | None
+    multiply: list[Multiply] = field(default_factory=list)  # Kv: quick first, then as exact as looks are
     spent: float = 0.0  # passes taken to get ready, not yet told
     patience: float = 30.0
     column: np.ndarray | None = None  # ‖X_j‖, from the first look
@@ -57,11 +59,16 @@ class Conjugate:
     direction: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
     value: np.ndarray = field(default_factory=lambda: np.empty(0))  # (q,) certificates of the last look
     strikes: np.ndarray = field(default_factory=lambda: np.empty(0))  # looks that found no better
+    indefinite: bool = False  # a direction of negative curvature was met
+    root: np.ndarray | None = None  # √w, on the side of kernels
 
     def __post_init__(self) -> None:
         q = self.ids.size
         self.gamma, self.direction = np.full(q, np.inf), np.zeros_like(self.x)
-        self.size = np.maximum(np.linalg.norm(self.problem.y[self.ids], axis=1), 1e-300)
+        weight = self.problem.weight
+        self.root = None if weight is None or self.side != "kernel" else np.sqrt(weight)
+        y = self.problem.y[self.ids]
+        self.size = np.maximum(np.linalg.norm(y if self.root is None else self.root * y, axis=1), 1e-300)
         self.value, self.strikes, self.rho2 = np.full(q, np.inf), np.zeros(q), np.full(q, np.inf)
 
     @property
@@ -69,18 +76,26 @@ class Conjugate:
         """By rows, nothing is reached that no β fits."""
         return self.side == "rows"
 
+    @property
+    def lam(self) -> Any:
+        """λ, or one a point: only kernels come with weights, as others are scaled beforehand."""
+        return self.problem.alpha if self.root is None else self.problem.alpha / self.root**2
+
     def advance(self, room: float, deadline: float) -> Round:
         """One step of conjugate gradients for every right-hand side."""
-        lam = self.problem.alpha
+        lam = self.lam
         z = self.g if self.precondition is None else self.precondition(self.g)
         gamma = _dot(self.g, z)
         self.direction = z + (gamma / self.gamma)[:, None] * self.direction
-        if self.s is None:
+        if self.multiply:
+            pulled, passes = self.multiply[0](self.direction)
+        elif self.s is None:
             pulled, passes = normal(self.by, self.direction)
         else:
             moved, pulled, passes = conormal(self.by, self.direction)
-        curvature = _dot(self.direction, pulled) + lam * _dot(self.direction, self.direction)
+        curvature = _dot(self.direction, pulled) + _dot(self.direction, lam * self.direction)
         going = (gamma > 0) & (curvature > 0)
+        self.indefinite = self.indefinite or bool((curvature < 0).any() or (gamma < 0).any())
         if self.typical == 0.0 and going.any():
             self.typical = float(np.sqrt(np.max(curvature[going] / _dot(self.direction, self.direction)[going])))
         step = np.divide(gamma, curvature, out=np.zeros_like(gamma), where=going)[:, None]
@@ -94,8 +109,8 @@ class Conjugate:
 
     def _estimate(self) -> np.ndarray:
         size = self.size
-        if self.side == "rows":
-            return np.linalg.norm(self.g, axis=1) / size
+        if self.side != "cols":
+            return np.linalg.norm(self.g if self.root is None else self.root * self.g, axis=1) / size
         if self.problem.alpha > 0:
             return np.linalg.norm(self.g, axis=1) / np.sqrt(self.problem.alpha) / size
         # What the steps gained was taken off ‖ρ‖², until rounding is left of it: then ρ is in the range, near ‖g‖/‖X‖.
@@ -112,10 +127,10 @@ class Conjugate:
 
     def learn(self, place: int, evidence: Evidence, k: int) -> None:
         """Replace what drifted; begin anew where it had drifted far."""
-        lam = self.problem.alpha
-        if self.s is not None:
+        lam = self.lam
+        if self.side != "cols":
             true = evidence.residual[k] - lam * self.x[place]
-            if evidence.image is not None:
+            if self.s is not None and evidence.image is not None:
                 self.s[place] = evidence.image[k]
         else:
             true = evidence.slope[k] - lam * self.x[place]
@@ -126,6 +141,8 @@ class Conjugate:
         self.column = np.sqrt(evidence.column2)
         value = evidence.certificates[k].value
         self.strikes[place] = 0 if value < 0.7 * self.value[place] else self.strikes[place] + 1
+        if self.strikes[place] and len(self.multiply) > 1:  # what the quick product cannot see, the exact one can
+            self.multiply, self.strikes[place], self.gamma[place] = self.multiply[1:], 0, np.inf
         self.value[place] = min(value, self.value[place])
 
     def keep(self, mask: np.ndarray) -> None:

@@ -7,13 +7,12 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from ..core.certify import Certificate, Evidence, certify, certify_residual, hopeless
 from ..core.problem import Problem, answer, explain_values
-from ..core.products import Products
 from ..core.view import size
 from .progress import Bar, Progress
 from .result import History, Status
@@ -35,7 +34,7 @@ class Round(NamedTuple):
 class Mover(Protocol):
     """A method on its way to some answers: the right-hand sides `ids` of a Problem."""
 
-    by: Products  # what the answers are certified by
+    by: Any  # Products, or the Gram of a kernel: what the answers are certified by
     patience: float  # passes before gains may be called flat
 
     @property
@@ -138,7 +137,8 @@ def run(
                 ended, out.rate = Status.SLOW, watches[mover.ids[0]].rate
             latest = out.history.certificate[-1][2] if out.history.certificate else None
             if bar is not None:
-                bar.show(out.passes, time.perf_counter() - began, latest)
+                worst = max((w.factor * w.estimate for w in watches), default=0.0)
+                bar.show(out.passes, time.perf_counter() - began, latest, worst)
             if callback is not None:
                 out.beta[mover.ids] = mover.answers()[0]
                 x = answer(problem, out.beta)

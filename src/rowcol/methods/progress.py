@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from dataclasses import dataclass
 
@@ -47,16 +48,28 @@ class Bar:
 
     def __init__(self, tol: float) -> None:
         self.tol, self.last = tol, 0.0
+        self.first: tuple[float, float] | None = None  # seconds and estimate, when there first was one
 
-    def show(self, passes: float, seconds: float, certificate: Certificate | None) -> None:
-        """Say how far it got, at most five times a second."""
+    def show(self, passes: float, seconds: float, certificate: Certificate | None, estimate: float) -> None:
+        """Say how far it got, and about how long it will be, at most five times a second."""
+        if self.first is None and 0.0 < estimate < math.inf:
+            self.first = seconds, estimate
         if seconds < 1.0 or seconds - self.last < 0.2:
             return
         self.last = seconds
         value = "not measured yet" if certificate is None else f"{certificate.value:.1e}"
         text = f"rowcol  {passes:8.2f} passes  certificate {value} -> {self.tol:.0e}  {seconds:6.1f} s"
+        text += self._left(seconds, estimate)
         sys.stderr.write(f"\r{text:<78}")
         sys.stderr.flush()
+
+    def _left(self, seconds: float, estimate: float) -> str:
+        """If the estimate goes on falling as it did: the logarithm of it, in proportion to time."""
+        if self.first is None or not 0.0 < estimate < self.first[1]:
+            return ""
+        to_go = math.log(estimate / self.tol) / math.log(self.first[1] / estimate)
+        left = max((seconds - self.first[0]) * to_go, 0.0)
+        return f", about {left:.0f} s left" if left < 1e5 else ""
 
     def close(self) -> None:
         """Leave the terminal's line clean."""

@@ -46,12 +46,17 @@ class Status(enum.Enum):
     STALLED = (
         "this method makes no more progress on this system: use method='auto', which goes on by another, or 'direct'"
     )
+    INDEFINITE = (
+        "the kernel matrix plus alpha is not positive definite: the kernel is none, or alpha is too small for it: use "
+        "a positive definite kernel, or raise alpha"
+    )
     SLOW = "another method was predicted to be quicker"
     ROUNDING = "the answer is as good as float64 can make it, which is short of the tolerance: loosen tol or rescale X"
 
 
 # Of several right-hand sides the worst status is the one to report.
 WORST_FIRST = (
+    Status.INDEFINITE,
     Status.INCONSISTENT,
     Status.PLATEAU,
     Status.STALLED,
@@ -122,7 +127,7 @@ class Result:
     Attributes
     ----------
     x : ndarray, (p,) or (p, q)
-        The solution β.
+        The solution β; with a kernel, the coefficients α of its points.
     dual : ndarray, (n,) or (n, q), or None
         α with β = Xᴴα, where the method keeps it; for ridge by columns W(y − Xβ)/alpha.
     status : Status
@@ -148,6 +153,9 @@ class Result:
         How it went, round by round.
     plan : Plan
         Why it was done so, and what was learned on the way.
+    intercept, function, error_estimate
+        Of kernel ridge regression only: b where one was asked for; f itself, to be called with new points; and, from
+        the preconditioner, an estimate of ‖f − f*‖ far tighter than `error_bound`.
 
     Examples
     --------
@@ -175,6 +183,9 @@ class Result:
     certificates: list[Certificate]
     history: History
     plan: Any = None
+    intercept: Any = None
+    function: Any = None
+    error_estimate: Any = None
 
     @property
     def success(self) -> bool:
@@ -223,6 +234,7 @@ class Result:
         bound = None if self.error_bound is None else np.max(self.error_bound)
         storing = f", storing {c.storing:.0e}" if c.storing else ""
         shape = f"{self.x.shape[0]} unknowns" + (f" x {self.x.shape[1]} right-hand sides" if self.x.ndim == 2 else "")
+        what = "β" if self.function is None else "f"
         rows = [
             ("status", f"{self.status.name}: {self.message}"),
             ("solution", f"{self.solution}, {shape}, {self.x.dtype}"),
@@ -233,10 +245,14 @@ class Result:
             ),
             ("residual norm", f"{residual:.6g}{worst}"),
             ("gradient norm", "not measured" if np.isnan(gradient) else f"{gradient:.3g}{worst}"),
-            ("error bound", "none without alpha > 0" if bound is None else f"‖β − β*‖ ≤ {bound:.2e}{worst}"),
+            ("error bound", "none without alpha > 0" if bound is None else f"‖{what} − {what}*‖ ≤ {bound:.2e}{worst}"),
             ("work", f"{count_passes(self.passes)}, {self.steps:,} step{'s'[: self.steps > 1]}, {self.seconds:.3g} s"),
             ("copies of X", f"{max(self.copied_mb, 0.01):,.2f} MB" if self.copied else "none"),
         ]
+        if self.function is not None:
+            rows = [row for row in rows if row[0] not in ("gradient norm", "copies of X")]
+            if self.error_estimate is not None:
+                rows.insert(-1, ("estimate", f"‖f − f*‖ is about {np.max(self.error_estimate):.2e} or less"))
         return rows
 
     def _repr_html_(self) -> str:

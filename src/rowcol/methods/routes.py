@@ -20,7 +20,7 @@ from ..core.sampler import take
 from ..core.view import both, cols, rows, unknowns
 from . import coordinate, extended
 from .blocks import blocks
-from .choose import SIDE_OF, SKETCH, Choice, after, gram_passes
+from .choose import SIDE_OF, Choice, after, gram_passes, sketch_passes
 from .conjugate import Precondition, Seen, conjugate, jacobi, sweeps
 from .factor import Direct, Factor, direct, probe
 from .loop import Mover, Outcome, joined, run
@@ -207,7 +207,9 @@ def _otherwise(way: Way, given: Problem, route: str, side: str) -> float:
     if onward[0] == "direct":
         return gram_passes(given.X, len(given.y))
     # sweeps that fall are not left for plain steps lightly: where no β fits, the plateau is found by other signs
-    return {"sketch": SKETCH, "sgs-cg": 6.0, "cg": 60.0 if route == "sgs-cg" else 12.0}.get(onward[0], np.inf)
+    return {"sketch": sketch_passes(given.X), "sgs-cg": 6.0, "cg": 60.0 if route == "sgs-cg" else 12.0}.get(
+        onward[0], np.inf
+    )
 
 
 def _mover(

@@ -1,0 +1,277 @@
+"""A kernel matrix that is never formed: the points of its two sides, and products with it tile by tile.
+
+A kernel is a tree whose leaves are one-line kernels, functions, or a given matrix: tiles of the leaves are made, and
+combined. Where there is one leaf and one vector, the compiled tiles multiply on the way and nothing is written out.
+
+Threads share rows of tiles, and what they find is added up in a fixed order: bits do not depend on how many there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..engine.tiles import Absolute, Dot, Ratio, Square, band, bend, fill
+from .kernels import Function, Precomputed
+from .products import spread
+from .recipes import Kernel, Product, Scaled, Sum
+from .sides import Leaf, Side, leaves_of, points, settle, side_of, some_of, tree_error
+
+WIDE, NARROW = 1024, 512  # points in a tile; narrower where there are few, so that threads have enough to share
+LINES = 256  # of a tile that is written out, for BLAS to multiply
+MANY = 96  # features: from here on BLAS makes the bases quicker
+
+
+@dataclass(eq=False)
+class Gram:
+    """k(x_i, y_j) for the points of two sides, in one precision."""
+
+    kernel: Kernel
+    leaves: tuple[Leaf, ...]
+    left: tuple[Side, ...]
+    right: tuple[Side, ...]
+    shape: tuple[int, int]
+    features: int
+    dtype: type
+    width: int
+    pool: Executor | None
+
+    @property
+    def symmetric(self) -> bool:
+        """Are both sides the same points?"""
+        return self.left is self.right
+
+    @property
+    def error(self) -> float:
+        """Of an entry, against √(k_ii k_jj)."""
+        return tree_error(self.kernel, iter(self.leaves))
+
+
+def gram(kernel: Kernel, X: Any, dtype: type = np.float64, pool: Executor | None = None) -> Gram:
+    """The kernel matrix of X with itself."""
+    n = X.shape[0]
+    width = WIDE if n >= 8 * WIDE else NARROW
+    leaves = tuple(settle(one, X, dtype) for one in leaves_of(kernel))
+    sides = tuple(side_of(leaf, X, dtype, width) for leaf in leaves)
+    return Gram(kernel, leaves, sides, sides, (n, n), X.shape[1], dtype, width, pool)
+
+
+def cross(g: Gram, A: Any) -> Gram:
+    """k(a, x) of new points with those of g."""
+    if A.shape[1] != g.features:
+        raise ValueError(f"points must have {g.features} features, as those fitted, got {A.shape[1]}")
+    left = tuple(side_of(leaf, A, g.dtype, g.width) for leaf in g.leaves)
+    return replace(g, left=left, shape=(A.shape[0], g.shape[1]))
+
+
+def picked(g: Gram, which: np.ndarray) -> Gram:
+    """Some rows of g."""
+    width = min(g.width, max(-(-which.size // 4) * 4, 4))
+    left = tuple(some_of(leaf, side, which, width) for leaf, side in zip(g.leaves, g.left, strict=True))
+    return replace(g, left=left, shape=(which.size, g.shape[1]))
+
+
+def some_columns(g: Gram, which: np.ndarray) -> Gram:
+    """Some columns of g."""
+    width = min(g.width, max(-(-which.size // 4) * 4, 4))
+    left, right = [], []
+    for leaf, mine, other in zip(g.leaves, g.left, g.right, strict=True):
+        given = isinstance(leaf.kernel, Precomputed)
+        left.append(mine._replace(raw=np.ascontiguousarray(mine.raw[:, which])) if given else mine)
+        right.append(other if given else some_of(leaf, other, which, width))
+    return replace(g, left=tuple(left), right=tuple(right), shape=(g.shape[0], which.size), width=width)
+
+
+# --- tiles ---------------------------------------------------------------------------------------------------------
+
+
+def _base(leaf: Leaf, dtype: type) -> Any:
+    assert leaf.recipe is not None
+    if leaf.dots:
+        return Dot(dtype(-2 if leaf.recipe.base == "distance" else 1))
+    return {"distance": Square, "absolute": Absolute, "ratio": Ratio}[leaf.recipe.base](dtype(1))
+
+
+def _leaf_tile(g: Gram, k: int, b: int, w_left: int, start: int, stop: int, c: int) -> np.ndarray:
+    leaf, left, right = g.leaves[k], g.left[k], g.right[k]
+    j0, j1 = c * g.width, min((c + 1) * g.width, g.shape[1])
+    i0, i1 = b * w_left + start, b * w_left + stop
+    if leaf.recipe is None:
+        if isinstance(leaf.kernel, Precomputed):
+            return np.array(left.raw[i0:i1, j0:j1], g.dtype)
+        assert isinstance(leaf.kernel, Function)
+        return _checked(leaf.kernel.f(left.raw[i0:i1], right.raw[j0:j1]), (i1 - i0, j1 - j0), g.dtype)
+    shape = leaf.recipe.shape_in(g.dtype)
+    base = _base(leaf, g.dtype)
+    a, c_right = left.offsets[b][start:stop], right.offsets[c][: j1 - j0]
+    if left.raw is not None:
+        out: np.ndarray = np.ascontiguousarray((left.raw[i0:i1] @ right.raw[j0:j1].T).toarray(), dtype=g.dtype)
+    elif leaf.dots and left.tiles.shape[1] >= MANY:
+        out = left.tiles[b][:, start:stop].T @ right.tiles[c][:, : j1 - j0]
+    else:
+        out = np.empty((stop - start, j1 - j0), g.dtype)
+        fill(base, shape, left.tiles[b], left.offsets[b], start, stop, right.tiles[c], right.offsets[c], j1 - j0, out)
+        return out
+    out *= base.factor
+    bend(shape, a, c_right, out)
+    return out
+
+
+def _checked(block: Any, shape: tuple[int, int], dtype: type) -> np.ndarray:
+    block = block.toarray() if sp.issparse(block) else np.asarray(block)
+    if block.shape != shape or block.dtype.kind not in "fiub":
+        raise ValueError(f"the kernel function gave {block.shape} {block.dtype}, for blocks that need real {shape}")
+    if not np.isfinite(block).all():
+        raise ValueError("the kernel function gave a NaN or infinity")
+    return np.array(block, dtype)
+
+
+def _tile(g: Gram, b: int, start: int, stop: int, c: int) -> np.ndarray:
+    """Lines start, ..., stop-1 of the tile (b, c)."""
+    w_left = _left_width(g)
+    parts = (_leaf_tile(g, k, b, w_left, start, stop, c) for k in range(len(g.leaves)))
+    return _combined(g.kernel, parts)
+
+
+def _combined(kernel: Kernel, parts: Iterator[np.ndarray]) -> np.ndarray:
+    if isinstance(kernel, (Sum, Product)):
+        out = _combined(kernel.a, parts)
+        other = _combined(kernel.b, parts)
+        return np.add(out, other, out=out) if isinstance(kernel, Sum) else np.multiply(out, other, out=out)
+    if isinstance(kernel, Scaled):
+        out = _combined(kernel.a, parts)
+        out *= out.dtype.type(kernel.c)
+        return out
+    return next(parts)
+
+
+def _fused(g: Gram) -> bool:
+    """Can the compiled tiles multiply on the way, or must tiles be written out for BLAS?"""
+    return (
+        len(g.leaves) == 1
+        and g.kernel is g.leaves[0].kernel
+        and g.leaves[0].recipe is not None
+        and g.left[0].raw is None
+        and not (g.leaves[0].dots and g.left[0].tiles.shape[1] >= MANY)
+    )
+
+
+# --- products ------------------------------------------------------------------------------------------------------
+
+
+def product(g: Gram, v: np.ndarray) -> np.ndarray:
+    """K v for each row of v, in float64; where both sides are the same points, every tile serves twice."""
+    n, _ = g.shape
+    out = np.zeros((len(v), n))
+    work: np.ndarray = np.ascontiguousarray(v, dtype=g.dtype)
+    one = len(v) == 1 and _fused(g)
+    w = _left_width(g)
+
+    def band_of(b: int) -> tuple[int, np.ndarray, np.ndarray]:
+        return (b, *(_fused_band if one else _blas_band)(g, work, b, w))
+
+    for b, mine, image in spread(g.pool, band_of, list(range(-(-n // w)))):
+        out[:, b * w : b * w + mine.shape[1]] += mine
+        if image.size:
+            out[:, (b + 1) * w :] += image
+    return out
+
+
+def _left_width(g: Gram) -> int:
+    return next((side.offsets.shape[1] for side in g.left if side.offsets.size), g.width)
+
+
+def _fused_band(g: Gram, v: np.ndarray, b: int, w: int) -> tuple[np.ndarray, np.ndarray]:
+    leaf, left, right, (n, m) = g.leaves[0], g.left[0], g.right[0], g.shape
+    assert leaf.recipe is not None
+    base, shape = _base(leaf, g.dtype), leaf.recipe.shape_in(g.dtype)
+    count, last = min(w, n - b * w), len(right.tiles)
+    out, nothing, mine = np.zeros(count), np.empty(0), v[0, b * w : b * w + count]
+    image = np.zeros(max(m - (b + 1) * w, 0)) if g.symmetric else nothing
+    tile = left.tiles[b], left.offsets[b], count, right.tiles, right.offsets, m
+    stops = [*range(b + 1 if g.symmetric else 0, last, 128), last]  # so that no compiled call is long
+    if g.symmetric:
+        band(base, shape, *tile, b, b + 1, mine, v[0], out, nothing)
+    for first, stop in pairwise(stops):
+        part = image[(first - b - 1) * w : (stop - b - 1) * w] if g.symmetric else nothing
+        band(base, shape, *tile, first, stop, mine if g.symmetric else v[0], v[0], out, part)
+    return out[None], image[None] if g.symmetric else np.empty((1, 0))
+
+
+def _blas_band(g: Gram, v: np.ndarray, b: int, w: int) -> tuple[np.ndarray, np.ndarray]:
+    n, m = g.shape
+    count = min(w, n - b * w)
+    out = np.zeros((len(v), count))
+    image = np.zeros((len(v), max(m - (b + 1) * w, 0) if g.symmetric else 0))
+    for c in range(b if g.symmetric else 0, -(-m // g.width)):
+        j0, j1 = c * g.width, min((c + 1) * g.width, m)
+        for start in range(0, count, LINES):
+            stop = min(start + LINES, count)
+            tile = _tile(g, b, start, stop, c)
+            out[:, start:stop] += v[:, j0:j1] @ tile.T
+            if g.symmetric and c > b:
+                image[:, j0 - (b + 1) * w : j1 - (b + 1) * w] += v[:, b * w + start : b * w + stop] @ tile
+    return out, image
+
+
+def written(g: Gram, out: np.ndarray | None = None) -> np.ndarray:
+    """All of it, in its own precision: for few rows, or few points."""
+    n, m = g.shape
+    w = _left_width(g)
+    out = np.empty((n, m), g.dtype) if out is None else out
+
+    def column(c: int) -> None:
+        for b in range(-(-n // w)):
+            count = min(w, n - b * w)
+            for start in range(0, count, LINES):
+                stop = min(start + LINES, count)
+                out[b * w + start : b * w + stop, c * g.width : (c + 1) * g.width] = _tile(g, b, start, stop, c)
+
+    for _ in spread(g.pool, column, list(range(-(-m // g.width)))):
+        pass
+    return out
+
+
+def block(g: Gram, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """The entries of some rows and some columns, in float64."""
+    return written(replace(some_columns(picked(g, rows), columns), pool=None)).astype(np.float64)
+
+
+def diagonal(g: Gram) -> np.ndarray:
+    """k(x_i, x_i) of the points on the left, in float64."""
+    parts = iter([_leaf_diagonal(leaf, side, g.shape[0]) for leaf, side in zip(g.leaves, g.left, strict=True)])
+    return _combined(g.kernel, parts)
+
+
+def _leaf_diagonal(leaf: Leaf, side: Side, n: int) -> np.ndarray:
+    if isinstance(leaf.kernel, Precomputed):
+        return np.array(np.diagonal(side.raw), np.float64)
+    if isinstance(leaf.kernel, Function):
+        out = np.empty(n)
+        for i in range(0, n, 32):
+            part = side.raw[i : i + 32]
+            out[i : i + 32] = np.diagonal(_checked(leaf.kernel.f(part, part), (part.shape[0],) * 2, np.float64))
+        return out
+    assert leaf.recipe is not None
+    if leaf.recipe.base != "dot":
+        return np.ones(n)
+    if side.raw is not None:
+        norms = np.asarray(side.raw.multiply(side.raw).sum(axis=1), np.float64).reshape(1, -1)
+    else:
+        norms = np.einsum("bkj,bkj->bj", side.tiles, side.tiles, dtype=np.float64).reshape(1, -1)[:, :n]
+    norms = np.ascontiguousarray(norms)
+    bend(leaf.recipe.shape_in(np.float64), np.zeros(1), np.zeros(n), norms)
+    return norms[0]
+
+
+def dense(kernel: Kernel, A: Any, B: Any = None) -> np.ndarray:
+    """The matrix k(a_i, b_j) in float64."""
+    A = points(A)
+    g = gram(kernel, A if B is None else points(B))
+    return written(g if B is None else cross(g, A))

@@ -1,0 +1,191 @@
+"""Points as kernels see them: centred, scaled, in tiles; and what the training points settle about a kernel.
+
+A `Leaf` is a one-line kernel with all that depends on the training points: where the centre is, and whether distances
+may come from dot products (quicker) or must be summed from differences, which an error bound known beforehand decides.
+A `Side` is a set of points as one leaf sees them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from .kernels import Function, Precomputed
+from .problem import explain_values, matrix
+from .recipes import Kernel, Product, Recipe, Scaled, Sum
+
+FEW = 8  # features: up to here differences cost no more than dot products
+LOST = {4: 2e-6, 8: 1e-13}  # what dot products may lose of the kernel; bytes of a number to error
+HUGE = 1e140
+BAND = 256  # lines compared at a time
+
+
+class Leaf(NamedTuple):
+    """A one-line kernel, as the training points settle it."""
+
+    kernel: Kernel
+    recipe: Recipe | None  # None: a function, or a given matrix
+    centre: np.ndarray | None
+    dots: bool  # the base is made of dot products
+    reach: float  # the largest norm of a prepared point
+    error: float  # of an entry, against √(k_ii k_jj), in the precision of the tiles
+
+
+class Side(NamedTuple):
+    """Points as a leaf sees them."""
+
+    tiles: np.ndarray  # (count, d, w); empty if the leaf has no use for it
+    offsets: np.ndarray  # (count, w)
+    raw: Any  # (n, d) prepared points where they are sparse, or those of a function; or rows of a given matrix
+
+
+def points(X: Any) -> Any:
+    """X as finite points: an array or a CSR array."""
+    X, _ = matrix(X)
+    if np.iscomplexobj(X):
+        raise TypeError("kernels are of real points, X is complex")
+    if not hasattr(X, "dtype") or (not sp.issparse(X) and not isinstance(X, np.ndarray)):
+        raise TypeError("kernels need points, and a LinearOperator has none: pass X as an array or a sparse array")
+    values = X.data if sp.issparse(X) else X
+    if not np.isfinite(values).all():
+        raise ValueError(explain_values(X))
+    return X.tocsr() if sp.issparse(X) else X
+
+
+def leaves_of(kernel: Kernel) -> list[Kernel]:
+    """The one-line kernels of a tree, from left to right."""
+    if isinstance(kernel, (Sum, Product)):
+        return leaves_of(kernel.a) + leaves_of(kernel.b)
+    return leaves_of(kernel.a) if isinstance(kernel, Scaled) else [kernel]
+
+
+def settle(kernel: Kernel, X: Any, dtype: type) -> Leaf:
+    """A one-line kernel, for these training points."""
+    unit = float(np.finfo(dtype).eps) / 2
+    if isinstance(kernel, (Function, Precomputed)):
+        if isinstance(kernel, Precomputed) and (sp.issparse(X) or X.shape[0] != X.shape[1]):
+            raise ValueError(f"a precomputed kernel matrix must be square and dense, got shape {X.shape}")
+        if isinstance(kernel, Precomputed):
+            _check_symmetric(X)
+        return Leaf(kernel, None, None, False, 1.0, 2 * unit)
+    d = X.shape[1]
+    recipe = kernel.recipe(d)
+    if sp.issparse(X) and recipe.base not in ("dot", "distance"):
+        raise TypeError(f"sparse X is for kernels of dot products and Euclidean distances, not {type(kernel).__name__}")
+    if recipe.base == "ratio" and (X < 0).any():
+        raise ValueError("the chi-squared kernel is for features that are not negative")
+    shifts = recipe.base in ("distance", "absolute") and not sp.issparse(X)
+    centre = X.mean(axis=0, dtype=np.float64) if shifts else None
+    made = Leaf(kernel, recipe, centre, False, 0.0, 0.0)
+    reach2 = 0.0
+    for i in range(0, X.shape[0], step := max(4_000_000 // d, 1)):
+        part = prepared(made, X[i : i + step])
+        squares = part.multiply(part).sum(axis=1) if sp.issparse(part) else np.einsum("ij,ij->i", part, part)
+        reach2 = max(reach2, float(np.max(squares)))
+    if not reach2 < HUGE:
+        raise ValueError("points are too far apart for this kernel, the squares leave float64: rescale X or gamma")
+    dots = recipe.base == "dot"
+    if recipe.base == "distance":
+        lossless = recipe.slope * unit * 2 * reach2 <= LOST[np.dtype(dtype).itemsize]
+        dots = sp.issparse(X) or (d > FEW and lossless)
+    return made._replace(dots=dots, reach=math.sqrt(reach2), error=_entry_error(recipe, d, dots, reach2, unit))
+
+
+def _check_symmetric(K: np.ndarray) -> None:
+    for i in range(0, len(K), BAND):
+        part = K[i : i + BAND]
+        if not np.allclose(part, K[:, i : i + BAND].T, rtol=1e-5, atol=1e-7 * float(np.abs(part).max())):
+            raise ValueError("the precomputed kernel matrix is not symmetric")
+
+
+def _entry_error(recipe: Recipe, d: int, dots: bool, reach2: float, unit: float) -> float:
+    """How far an entry can be off, against √(k_ii k_jj): features, base, shape."""
+    if recipe.base == "dot":
+        degree = 8.0 if math.isnan(recipe.slope) else 1.0  # powers multiply relative errors
+        return degree * (d + 6) * unit
+    features = 2 * unit * math.sqrt(reach2) * (math.sqrt(d) if recipe.base == "absolute" else 1.0)
+    base = (d + 4) * unit  # of differences, relative to t, and t 2^−t is below 0.54
+    if dots:
+        base = (d + 4) * unit * 4 * reach2 * (recipe.slope if math.isfinite(recipe.slope) else 1.0)
+        if not math.isfinite(recipe.slope):
+            base = math.sqrt(base)
+    return features + base + 8 * unit
+
+
+def tree_error(kernel: Kernel, leaves: Iterator[Leaf]) -> float:
+    """Of an entry of the whole kernel, against √(k_ii k_jj)."""
+    if isinstance(kernel, Sum):
+        return max(tree_error(kernel.a, leaves), tree_error(kernel.b, leaves))
+    if isinstance(kernel, Product):
+        return tree_error(kernel.a, leaves) + tree_error(kernel.b, leaves)
+    return tree_error(kernel.a, leaves) if isinstance(kernel, Scaled) else next(leaves).error
+
+
+def prepared(leaf: Leaf, A: Any) -> Any:
+    """Points centred, scaled and, for cosines, divided by their norms; in float64."""
+    recipe = leaf.recipe
+    assert recipe is not None
+    if sp.issparse(A):
+        part = A.astype(np.float64)
+        scale = np.broadcast_to(recipe.scale, A.shape[1])
+        part = part @ sp.diags_array(scale) if np.any(scale != 1.0) else part
+        if recipe.unit:
+            norms = np.sqrt(np.asarray(part.multiply(part).sum(axis=1)).reshape(-1))
+            part = sp.diags_array(np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)) @ part
+        return sp.csr_array(part)
+    part = np.asarray(A, np.float64)
+    part = part - leaf.centre if leaf.centre is not None else part
+    part = part * recipe.scale
+    if recipe.unit:
+        norms = np.linalg.norm(part, axis=1, keepdims=True)
+        part = np.divide(part, norms, out=np.zeros_like(part), where=norms > 0)
+    return part
+
+
+def side_of(leaf: Leaf, A: Any, dtype: type, width: int) -> Side:
+    """Points, prepared for a leaf and laid out in tiles."""
+    nothing: np.ndarray = np.empty((0, 2, 0), dtype)
+    if leaf.recipe is None:
+        return Side(nothing, nothing[:, 0], A)
+    if sp.issparse(A):
+        raw = prepared(leaf, A)
+        norms = np.asarray(raw.multiply(raw).sum(axis=1)).reshape(-1)
+        offsets = norms if leaf.recipe.base == "distance" else np.zeros_like(norms)
+        return Side(nothing, _in_tiles(offsets[:, None], dtype, width)[:, 0], raw.astype(dtype))
+    n, d = A.shape
+    tiles = np.zeros((-(-n // width), d + d % 2, width), dtype)
+    offsets = np.zeros((len(tiles), width), dtype)
+    for b in range(len(tiles)):
+        part = prepared(leaf, A[b * width : (b + 1) * width])
+        tiles[b, :d, : len(part)] = part.T
+        if leaf.dots and leaf.recipe.base == "distance":
+            # of the points as they are stored, so that a point is at distance zero from itself
+            stored = tiles[b].astype(np.float64)
+            offsets[b] = np.einsum("kj,kj->j", stored, stored)
+    return Side(tiles, offsets, None)
+
+
+def _in_tiles(A: np.ndarray, dtype: type, width: int) -> np.ndarray:
+    n, d = A.shape
+    out = np.zeros((-(-n // width), d, width), dtype)
+    for b in range(len(out)):
+        part = A[b * width : (b + 1) * width]
+        out[b, :, : len(part)] = part.T
+    return out
+
+
+def some_of(leaf: Leaf, side: Side, which: np.ndarray, width: int) -> Side:
+    """Some points of a side."""
+    raw = side.raw[which] if side.raw is not None else None
+    if not side.offsets.size:
+        return Side(side.tiles, side.offsets, raw)
+    w = side.offsets.shape[1]
+    dtype = side.offsets.dtype.type
+    offsets = _in_tiles(side.offsets[which // w, which % w][:, None], dtype, width)[:, 0]
+    if not side.tiles.size:
+        return Side(side.tiles, offsets, raw)
+    return Side(_in_tiles(side.tiles[which // w, :, which % w], dtype, width), offsets, raw)

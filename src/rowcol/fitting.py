@@ -1,0 +1,304 @@
+"""Kernel ridge regression: points, kernel and y -> Problem -> Plan -> Mover -> loop -> Result, and its function."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from .asking import How
+from .core.certify import Certificate, certify
+from .core.gram import Gram, cross, diagonal, gram, product
+from .core.kernels import kernel_of
+from .core.problem import Problem, answer, posed, right_hand_sides, weights
+from .core.recipes import Kernel
+from .core.sides import points
+from .methods.choose import Plan, with_learned
+from .methods.kernel_routes import Way, choose, follow, planned
+from .methods.loop import Outcome
+from .methods.result import MEANING, WORST_FIRST, ConvergenceWarning, Result, Status, count_passes
+
+SINGLE_LOSES = 1e-3  # of an entry, for certain kernels on hostile data: then steps are taken in double precision
+CHUNK = 4096  # points predicted at a time
+MUCH = 200_000_000  # entries of K: predictions that take fewer are in double precision always
+
+
+@dataclass(eq=False)
+class KernelFunction:
+    """f(x) = Σ_i α_i k(x_i, x) + b, from its points.
+
+    Attributes
+    ----------
+    coefficients : ndarray, (q, n)
+    intercept : ndarray, (q,)
+    bound : ndarray, (q,)
+        Of ‖f − f*‖ in the norm of the kernel's space.
+    """
+
+    quick: Gram
+    exact: Gram
+    coefficients: np.ndarray
+    intercept: np.ndarray
+    bound: np.ndarray
+    centre: np.ndarray | None  # weights that sum to one, where there is an intercept
+    centre2: float  # ‖φ̄‖² of the centre
+    rough: bool  # single precision loses less than the tolerance allowed
+    single: bool
+    jobs: int
+
+    def __call__(self, X: Any, return_bound: bool = False) -> Any:
+        """Values at the rows of X; with `return_bound`, also how far the exact solution's can be, at most."""
+        X = points(X)
+        q = len(self.coefficients)
+        rows = (
+            self.coefficients
+            if not (return_bound and self.centre is not None)
+            else np.vstack([self.coefficients, self.centre])
+        )
+        values, reach = np.empty((q, X.shape[0])), np.empty(X.shape[0])
+        with shared(self.jobs) as pool:
+            much = X.shape[0] * self.exact.shape[1] > MUCH
+            g = replace(self.quick if much and self.rough and not return_bound else self.exact, pool=pool)
+            for i in range(0, X.shape[0], CHUNK):
+                some = cross(g, X[i : i + CHUNK])
+                found = product(some, rows)
+                values[:, i : i + CHUNK] = found[:q] + self.intercept[:, None]
+                if return_bound:
+                    at = diagonal(some)
+                    if self.centre is not None:
+                        at = at - 2 * found[q] + self.centre2
+                    reach[i : i + CHUNK] = np.sqrt(np.maximum(at, 0.0))
+        out = values[0] if self.single else np.ascontiguousarray(values.T)
+        if not return_bound:
+            return out
+        bounds = self.bound[:, None] * reach
+        return out, bounds[0] if self.single else np.ascontiguousarray(bounds.T)
+
+
+@contextmanager
+def shared(jobs: int) -> Iterator[Executor | None]:
+    """A pool of our own threads, and a BLAS that has one: the two never multiply."""
+    if jobs == 1:
+        yield None
+        return
+    with ThreadPoolExecutor(jobs) as pool:
+        yield pool
+
+
+def fit(
+    X: Any, y: Any, kernel: Any, alpha: Any, how: How, x0: Any, sample_weight: Any, fit_intercept: bool, began: float
+) -> Result:
+    """Solve (K + alpha) α = y, and say how good the answer is."""
+    posed_as = _pose(X, y, kernel, alpha, how, sample_weight, fit_intercept)
+    asked = posed_as.asked
+    with ExitStack() as stack:
+        stack.enter_context(np.errstate(over="ignore", invalid="ignore", divide="ignore"))  # it is found, and said
+        pool = stack.enter_context(shared(how.jobs))
+        exact, quick = _grams(posed_as, pool)
+        asked = asked._replace(X=exact)
+        choice = choose(posed_as.X, len(asked.y), how.method, how.memory)
+        plan = planned(posed_as.X, None, asked, choice, how.stop, how.memory, how.jobs)
+        stop = how.stop._replace(tol=how.stop.tol / 2) if fit_intercept else how.stop
+        way = Way(asked, quick, stop, how.seed, how.memory, how.sampler, how.callback, how.bar, how.method == "auto")
+        out = follow(way, choice, _start(x0, posed_as))
+        function, certificates, x, intercept = _finish(posed_as, asked, out, quick, how, fit_intercept)
+    statuses = [out.statuses[i] for i in range(len(certificates))]
+    statuses = [_after(s, c, how.stop.tol) for s, c in zip(statuses, certificates, strict=True)]
+    status = next(s for s in WORST_FIRST if s in statuses)
+    exact_function = replace(function, quick=replace(quick, pool=None), exact=replace(exact, pool=None))
+    result = Result(
+        x=x,
+        dual=x,
+        status=status,
+        message=status.value,
+        solution="kernel ridge" if status is Status.CONVERGED else "not converged",
+        method=" → ".join(way.taken),
+        sampler=out.sampler or "none",
+        passes=out.passes,
+        steps=out.steps,
+        seconds=time.perf_counter() - began,
+        copied=sum(side.tiles.nbytes for side in (*exact.left, *quick.left)),
+        tol=how.stop.tol,
+        statuses=statuses,
+        certificates=certificates,
+        history=out.history,
+        plan=with_learned(plan, way.learned),
+        intercept=intercept,
+        function=exact_function,
+        error_estimate=_estimate(way, asked, out, posed_as) if not fit_intercept else None,
+    )
+    if status not in (Status.CONVERGED, Status.CALLBACK):
+        worst = result.certificate
+        reached = f"{MEANING['gap']} = {worst.value:.1e} after {count_passes(result.passes)}, tol {how.stop.tol:.0e}"
+        warnings.warn(f"{reached}: {status.value}", ConvergenceWarning, stacklevel=3)
+    return result
+
+
+def plan_fit(X: Any, y: Any, kernel: Any, alpha: Any, how: How, sample_weight: Any) -> Plan:
+    """What `fit` would do."""
+    posed_as = _pose(X, y, kernel, alpha, how, sample_weight, False)
+    some = np.sort(np.random.default_rng(0).choice(posed_as.X.shape[0], min(posed_as.X.shape[0], 2000), replace=False))
+    few = posed_as.X[some]
+    if posed_as.X.shape[0] == posed_as.X.shape[1] and type(posed_as.kernel).__name__ == "Precomputed":
+        few = few[:, some]
+    g = gram(posed_as.kernel, few, np.float64)
+    choice = choose(posed_as.X, len(posed_as.asked.y), how.method, how.memory)
+    asked = posed_as.asked
+    return planned(posed_as.X, g, asked, choice, how.stop, how.memory, how.jobs)
+
+
+# --- before ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Posed:
+    X: Any  # the points that count
+    kernel: Kernel
+    asked: Problem  # its X is yet to come
+    live: np.ndarray  # positions of these points in the user's X
+    count: int  # of the user's points
+    mean: np.ndarray  # (q,) of y, taken off where there is an intercept
+
+
+class _Shape:
+    """Stands for a Gram that is not made yet."""
+
+    def __init__(self, n: int) -> None:
+        self.shape, self.dtype = (n, n), np.dtype(np.float64)
+
+
+def _pose(X: Any, y: Any, kernel: Any, alpha: Any, how: How, sample_weight: Any, fit_intercept: Any) -> _Posed:
+    kernel = kernel_of(kernel)
+    if not isinstance(fit_intercept, (bool, np.bool_)):
+        raise TypeError(f"fit_intercept must be True or False, got {fit_intercept!r}")
+    X = points(X)
+    n = X.shape[0]
+    b, single = right_hand_sides(y, n)
+    if np.iscomplexobj(b):
+        raise TypeError("kernel ridge regression is for real y")
+    w = np.ones(n) if sample_weight is None else weights(sample_weight, n)
+    lam, per_point = _ridge(alpha, n)
+    live = np.flatnonzero(w > 0)
+    mean = np.zeros(b.shape[1])
+    total = (w / per_point if per_point is not None else w)[live]
+    if fit_intercept:
+        mean = total @ b[live] / total.sum()
+        b = np.hstack([b - mean, np.ones((n, 1))])
+    given = None if sample_weight is None and per_point is None else total
+    if live.size < n:
+        X = X[live][:, live] if _is_given(kernel) else X[live]
+    asked = posed(_Shape(live.size), 0, b[live] if not single or fit_intercept else b[live, 0], lam, given)
+    return _Posed(X, kernel, asked._replace(single=single), live, n, mean)
+
+
+def _is_given(kernel: Kernel) -> bool:
+    return type(kernel).__name__ == "Precomputed"
+
+
+def _ridge(alpha: Any, n: int) -> tuple[float, np.ndarray | None]:
+    """λ; or 1 and λ_i, where there is one a point."""
+    value = np.asarray(alpha)
+    if value.ndim == 0:
+        if isinstance(alpha, bool) or value.dtype.kind not in "fiu":
+            raise TypeError(f"alpha must be a number above 0, or one a point, got {alpha!r}")
+        if not (math.isfinite(float(value)) and value > 0):
+            raise ValueError(
+                f"alpha must be above 0 and finite with a kernel, got {alpha!r}: to interpolate, take a small one, "
+                "such as 1e-8 times k(x, x)"
+            )
+        return float(value), None
+    if value.dtype.kind not in "fiu" or value.shape != (n,):
+        raise ValueError(f"alpha must be a number above 0, or {n} of them, one a point; got shape {value.shape}")
+    if not (np.isfinite(value).all() and (value > 0).all()):
+        raise ValueError("alpha must be above 0 and finite at every point")
+    return 1.0, value.astype(np.float64)
+
+
+def _grams(posed_as: _Posed, pool: Executor | None) -> tuple[Gram, Gram]:
+    exact = gram(posed_as.kernel, posed_as.X, np.float64, pool)
+    if any(leaf.recipe is None for leaf in exact.leaves):
+        return exact, exact  # a function, or a given matrix, would be converted on every visit
+    quick = gram(posed_as.kernel, posed_as.X, np.float32, pool)
+    safe = quick.error <= SINGLE_LOSES and all(leaf.reach < 1e15 for leaf in quick.leaves)
+    return exact, quick if safe else exact
+
+
+def _start(x0: Any, posed_as: _Posed) -> np.ndarray | None:
+    if x0 is None:
+        return None
+    source = np.asarray(x0.x if isinstance(x0, Result) else x0)
+    asked = posed_as.asked
+    many = len(asked.y) - (len(posed_as.mean) < len(asked.y))
+    shape = (posed_as.count,) if asked.single else (posed_as.count, many)
+    if source.dtype.kind not in "fiub" or source.shape != shape:
+        raise ValueError(f"x0 must be real numbers of shape {shape}, or an earlier Result; got {source.shape}")
+    if not np.isfinite(source).all():
+        raise ValueError("x0 has a NaN or infinity")
+    out = np.zeros_like(asked.y)
+    out[:many] = source.reshape(posed_as.count, -1)[posed_as.live].T / asked.scale[:many, None]
+    return out
+
+
+# --- after -----------------------------------------------------------------------------------------------------------
+
+
+def _finish(
+    posed_as: _Posed, asked: Problem, out: Outcome, quick: Gram, how: How, fit_intercept: bool
+) -> tuple[KernelFunction, list[Certificate], np.ndarray, Any]:
+    """α of all the user's points, the intercept, and the certificates of the pair."""
+    beta, exact = out.beta, asked.X
+    certificates = [out.certificates[i] for i in range(len(beta))]
+    intercept, centre, centre2 = np.zeros(len(posed_as.mean)), None, 0.0
+    if fit_intercept:
+        # (K + Λ)u = y, (K + Λ)v = 1: α = u − tv sums to zero, and b is the mean of what it leaves
+        u, v = beta[:-1] * asked.scale[:-1, None], beta[-1] * asked.scale[-1]
+        alpha = u - (u.sum(axis=1) / v.sum())[:, None] * v
+        w = np.ones(alpha.shape[1]) if asked.weight is None else asked.weight
+        centre = w / w.sum()
+        y = asked.y[:-1] * asked.scale[:-1, None]
+        both = product(exact, np.vstack([alpha, centre]))
+        offset = (y - both[:-1]) @ centre
+        centre2 = float(centre @ both[-1])
+        intercept = posed_as.mean + offset
+        scale = np.ones(len(alpha))
+        whole = asked._replace(y=y - offset[:, None], scale=scale)
+        unknown = np.full(alpha.shape[1], -1.0)
+        certificates = certify(whole, exact, alpha, None, np.arange(len(alpha)), unknown).certificates
+        beta, asked = alpha, asked._replace(scale=scale)
+    full = np.zeros((len(beta), posed_as.count))
+    full[:, posed_as.live] = beta
+    x = answer(asked, full)
+    bound = np.array([c.error_bound for c in certificates], float)
+    shown = intercept[0] if asked.single else intercept
+    coefficients = beta * asked.scale[:, None]
+    # errors of single precision add up like random ones
+    lost = 4 * 2.0**-24 * np.linalg.norm(beta, axis=1) * math.sqrt(float(np.abs(diagonal(exact)).max()))
+    rough = bool((lost <= how.stop.tol * np.linalg.norm(asked.y[: len(beta)], axis=1) / math.sqrt(beta.shape[1])).all())
+    function = KernelFunction(
+        quick, exact, coefficients, intercept, bound, centre, centre2, rough, asked.single, how.jobs
+    )
+    return function, certificates, x, (float(shown) if asked.single else shown) if fit_intercept else None
+
+
+def _after(status: Status, certificate: Certificate, tol: float) -> Status:
+    """With an intercept, what counts is the certificate of the pair."""
+    if status is Status.CONVERGED and certificate.value > tol:
+        return Status.ROUNDING if certificate.exhausted else Status.PASSES
+    return status
+
+
+def _estimate(way: Way, asked: Problem, out: Outcome, posed_as: _Posed) -> Any:
+    """√(rᵀM⁻¹r), which is no less than the error in the energy norm as far as M is no more than K + Λ."""
+    if way.preconditioner is None:
+        return None
+    lam = asked.alpha if asked.weight is None else asked.alpha / asked.weight
+    r = out.residual - lam * out.beta
+    size = np.sqrt(np.maximum(np.einsum("qi,qi->q", r, way.preconditioner(r)), 0.0)) * asked.scale
+    return float(size[0]) if asked.single else size

@@ -1,0 +1,291 @@
+"""Kernel ridge regression (K + Λ) α = y, Λ = λ/w, by steps on points, by blocks of them, or by a factor.
+
+- `Points`: the paper's update, one coordinate a step: α_i += (y_i − (Kα)_i − λ_i α_i)/(k_ii + λ_i), (18) = (30)-(31).
+  It is the same `descend`: s holds Kα, and lines are columns of K, made a batch of picks at a time.
+- `FreshBlocks`: the same step for a random block of points at once, with momentum. The whole residual is carried, so
+  that every step knows its certificate.
+- `Whole`: Cholesky, where K fits in memory.
+
+Conjugate gradients are those of `conjugate.py`, preconditioned by `pivots.py`.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from ..core.certify import Evidence
+from ..core.gram import Gram, block, diagonal, picked, product, some_columns, written
+from ..core.problem import Problem
+from ..core.sampler import Sampler, take
+from ..engine.lines import Lookup, descend
+from .loop import Round
+
+BATCH = 64  # columns of K made at a time, for single steps
+
+
+def ridge_of(problem: Problem) -> np.ndarray:
+    """Λ, one a point."""
+    n = problem.X.shape[0]
+    return np.full(n, problem.alpha) if problem.weight is None else problem.alpha / problem.weight
+
+
+def _measure(problem: Problem, ids: np.ndarray, r: np.ndarray) -> np.ndarray:
+    """‖W^½r‖ / ‖W^½y‖."""
+    root = 1.0 if problem.weight is None else np.sqrt(problem.weight)
+    size = np.maximum(np.linalg.norm(root * problem.y[ids], axis=1), 1e-300)
+    return np.linalg.norm(root * r, axis=1) / size
+
+
+@dataclass
+class Points:
+    """The paper's steps on single points: a `Mover`."""
+
+    problem: Problem
+    by: Any  # the exact Gram
+    source: Sampler
+    diag: np.ndarray
+    lam: np.ndarray
+    x: np.ndarray  # (q, n) α
+    s: np.ndarray  # (q, n) Kα
+    ids: np.ndarray
+    patience: float = math.inf
+    needs_solution: bool = False
+
+    def advance(self, room: float, deadline: float) -> Round:
+        """At most a quarter of a pass, batch by batch."""
+        n, y = self.by.shape[0], self.problem.y[self.ids]
+        length = max(min(n // 4, math.ceil(room * n - 1e-9)), 1)
+        tally, spent = np.zeros((self.ids.size, 2)), 0
+        for start in range(0, length, BATCH):
+            picks = take(self.source, min(BATCH, length - start))
+            which, places = np.unique(picks, return_inverse=True)
+            lines = Lookup(written(picked(self.by, which)), which)
+            b, x = np.ascontiguousarray(y[:, which].T), np.ascontiguousarray(self.x[:, which].T)
+            tally += descend(lines, self.diag[which], self.lam[which], b, x, self.s, places).sum(axis=0)
+            self.x[:, which] = x.T
+            spent += picks.size
+            if time.perf_counter() > deadline:
+                break
+        gain, slope2 = tally.T / spent
+        # picks in proportion to d_i = k_ii + λ_i meet |g_i|²/d_i with mean Σ|g_i|²/Σd_i; even picks, Σ|g_i|²/n
+        slopes2 = gain * self.source.total if self.source.kind == "norms" else slope2 * n
+        size = np.maximum(np.linalg.norm(y, axis=1), 1e-300)
+        return Round(spent / n, spent, tally[:, 0], np.sqrt(slopes2) / size)
+
+    def answers(self) -> tuple[np.ndarray, np.ndarray | None]:
+        """α, which is the answer."""
+        return self.x, None
+
+    def learn(self, place: int, evidence: Evidence, k: int) -> None:
+        """The carried values are replaced by those just summed anew."""
+        self.s[place] = self.problem.y[self.ids[place]] - evidence.residual[k]
+
+    def keep(self, mask: np.ndarray) -> None:
+        """Go on with some right-hand sides only."""
+        self.x, self.s, self.ids = self.x[mask], self.s[mask], self.ids[mask]
+
+    def column_norms(self) -> np.ndarray | None:
+        """k(x_i, x_i)."""
+        return None
+
+
+@dataclass
+class FreshBlocks:
+    """Steps on random blocks of points with Nesterov's momentum, begun anew when the energy rises: a `Mover`."""
+
+    problem: Problem
+    by: Any  # the exact Gram
+    quick: Gram
+    lam: np.ndarray
+    size: int
+    rng: np.random.Generator
+    w: np.ndarray  # (q, n) α; v and z are its companions, and r_* their residuals
+    r_w: np.ndarray
+    ids: np.ndarray
+    mu: float
+    v: np.ndarray = field(init=False)
+    r_v: np.ndarray = field(init=False)
+    z: np.ndarray = field(init=False)
+    r_z: np.ndarray = field(init=False)
+    energy: np.ndarray = field(init=False)
+    order: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
+    best: np.ndarray = field(init=False)  # certificates of the last look
+    indefinite: bool = False
+    patience: float = math.inf
+    needs_solution: bool = False
+
+    def __post_init__(self) -> None:
+        self._restart(np.ones(self.ids.size, bool), fresh=True)
+        self.energy = self._energy()
+        self.best = np.full(self.ids.size, np.inf)
+
+    def _energy(self) -> np.ndarray:
+        """½αᵀAα − yᵀα = −½αᵀ(y + r)."""
+        return -0.5 * np.einsum("qi,qi->q", self.w, self.problem.y[self.ids] + self.r_w)
+
+    def _restart(self, which: np.ndarray, fresh: bool = False) -> None:
+        if fresh:
+            self.v, self.r_v, self.z, self.r_z = self.w.copy(), self.r_w.copy(), self.w.copy(), self.r_w.copy()
+            return
+        for name in ("v", "z"):
+            getattr(self, name)[which] = self.w[which]
+            getattr(self, "r_" + name)[which] = self.r_w[which]
+
+    def advance(self, room: float, deadline: float) -> Round:
+        """One block."""
+        n = self.by.shape[0]
+        if self.order.size < self.size:
+            self.order = np.concatenate([self.order, self.rng.permutation(n)])
+        at, self.order = np.unique(self.order[: self.size]), self.order[self.size :]
+        small = block(self.quick, at, at)
+        small[np.diag_indices(at.size)] += self.lam[at]
+        factor = _cholesky(small)
+        if factor is None:
+            self.indefinite, none = True, np.zeros(self.ids.size)
+            return Round(0.0, 1, none, none, np.ones(self.ids.size, bool))
+        d = scipy.linalg.cho_solve(factor, self.r_z[:, at].T).T  # what the block adds to α
+        moved = product(some_columns(self.quick, at), d)
+        moved[:, at] += self.lam[at] * d
+        nu = n / self.size
+        beta, gamma = 1 - math.sqrt(self.mu / nu), 1 / math.sqrt(self.mu * nu)
+        a = 1 / (1 + gamma * nu)
+        self.w, self.r_w = self.z.copy(), self.r_z - moved
+        self.w[:, at] += d
+        self.v = beta * self.v + (1 - beta) * self.z
+        self.r_v = beta * self.r_v + (1 - beta) * self.r_z - gamma * moved
+        self.v[:, at] += gamma * d
+        self.z, self.r_z = a * self.v + (1 - a) * self.w, a * self.r_v + (1 - a) * self.r_w
+        energy = self._energy()
+        gain = 2 * (self.energy - energy)
+        if (energy > self.energy).any():
+            self._restart(energy > self.energy)
+        self.energy = energy
+        return Round(at.size / n, 1, gain, _measure(self.problem, self.ids, self.r_w))
+
+    def answers(self) -> tuple[np.ndarray, np.ndarray | None]:
+        """α."""
+        return self.w, None
+
+    def learn(self, place: int, evidence: Evidence, k: int) -> None:
+        """The carried residual drifts by the single precision of tiles: begin anew from the true one."""
+        self.r_w[place] = evidence.residual[k] - self.lam * self.w[place]
+        value = evidence.certificates[k].value
+        if value > 0.7 * self.best[place]:
+            self.quick = self.by  # single precision is exhausted
+        self.best[place] = min(value, self.best[place])
+        which = np.zeros(self.ids.size, bool)
+        which[place] = True
+        self._restart(which)
+        self.energy = self._energy()
+
+    def keep(self, mask: np.ndarray) -> None:
+        """Go on with some right-hand sides only."""
+        for name in ("w", "r_w", "v", "r_v", "z", "r_z", "energy", "ids", "best"):
+            setattr(self, name, getattr(self, name)[mask])
+
+    def column_norms(self) -> np.ndarray | None:
+        """Not needed."""
+        return None
+
+
+@dataclass
+class Whole:
+    """Cholesky of K + Λ, refined by looks: a `Mover`."""
+
+    problem: Problem
+    by: Any  # the exact Gram
+    lam: np.ndarray
+    x: np.ndarray
+    ids: np.ndarray
+    factor: Any = None
+    slope: np.ndarray = field(init=False)  # what the next correction removes; a start is looked at first
+    best: np.ndarray = field(init=False)
+    stuck: np.ndarray = field(init=False)
+    indefinite: bool = False
+    patience: float = math.inf
+    needs_solution: bool = False
+
+    def __post_init__(self) -> None:
+        self.best, self.slope = np.full(self.ids.size, np.inf), self.problem.y[self.ids].copy()
+        self.stuck = np.zeros(self.ids.size, bool)
+
+    def advance(self, room: float, deadline: float) -> Round:
+        """Factor, the first time; then correct."""
+        passes = 0.0
+        if self.factor is None:
+            K = written(self.by)
+            K[np.diag_indices(len(K))] += self.lam
+            self.factor, passes = _cholesky(K.T), 1.0  # in Fortran order, so in place
+        if self.factor is None:
+            self.indefinite, none = True, np.zeros(self.ids.size)
+            return Round(passes, 1, none, none, np.ones(self.ids.size, bool))
+        step = scipy.linalg.cho_solve(self.factor, self.slope.T, check_finite=False).T
+        self.x = self.x + step
+        gain = np.einsum("qi,qi->q", step, self.slope)
+        return Round(passes, 1, gain, np.zeros(self.ids.size), self.stuck)
+
+    def answers(self) -> tuple[np.ndarray, np.ndarray | None]:
+        """α."""
+        return self.x, None
+
+    def learn(self, place: int, evidence: Evidence, k: int) -> None:
+        """What is left is the next right-hand side; no correction helps twice in vain."""
+        self.slope[place] = evidence.residual[k] - self.lam * self.x[place]
+        value = evidence.certificates[k].value
+        self.stuck[place] = not value < 0.7 * self.best[place]
+        self.best[place] = min(value, self.best[place])
+
+    def keep(self, mask: np.ndarray) -> None:
+        """Go on with some right-hand sides only."""
+        for name in ("x", "ids", "best", "stuck", "slope"):
+            setattr(self, name, getattr(self, name)[mask])
+
+    def column_norms(self) -> np.ndarray | None:
+        """Not needed."""
+        return None
+
+
+def _cholesky(A: np.ndarray) -> tuple[np.ndarray, bool] | None:
+    """A factor, or None where A is not positive definite."""
+    try:
+        return scipy.linalg.cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
+    except scipy.linalg.LinAlgError:
+        return None
+
+
+def points(problem: Problem, g: Gram, source_of: Any, alpha0: np.ndarray | None) -> Points:
+    """A mover of single steps; `source_of` makes the sampler from k_ii + λ_i."""
+    lam, diag = ridge_of(problem), diagonal(g)
+    x = np.zeros_like(problem.y) if alpha0 is None else alpha0.copy()
+    s = np.zeros_like(x) if alpha0 is None else product(g, x)
+    return Points(problem, g, source_of(diag + lam), diag, lam, x, s, np.arange(len(x)))
+
+
+def fresh_blocks(
+    problem: Problem, g: Gram, quick: Gram, alpha0: np.ndarray | None, seed: np.random.SeedSequence
+) -> FreshBlocks:
+    """A mover of blocks."""
+    lam, n = ridge_of(problem), g.shape[0]
+    x = np.zeros_like(problem.y) if alpha0 is None else alpha0.copy()
+    r = problem.y - lam * x - (product(g, x) if alpha0 is not None else 0.0)
+    size = block_size(n)
+    # scale-free: λ against the mean of the diagonal
+    mu = min(float(lam.mean() / max(diagonal(g).mean(), 1e-300)), size / n)
+    return FreshBlocks(problem, g, quick, lam, size, np.random.default_rng(seed), x, r, np.arange(len(x)), mu)
+
+
+def block_size(n: int) -> int:
+    """Points in a block."""
+    return int(min(max(n // 32, min(n, 64)), 2048))
+
+
+def whole(problem: Problem, g: Gram, alpha0: np.ndarray | None) -> Whole:
+    """A mover by a factor."""
+    x = np.zeros_like(problem.y) if alpha0 is None else alpha0.copy()
+    return Whole(problem, g, ridge_of(problem), x, np.arange(len(x)))

@@ -1,0 +1,210 @@
+"""Kernel ridge: which way, what it takes, and going there. Costs are counted in passes: n² kernel entries each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..core.gram import LINES, WIDE, Gram, block, diagonal, product
+from ..core.problem import Problem
+from ..core.sampler import sampler as make_sampler
+from .choose import Plan
+from .conjugate import Conjugate, Multiply
+from .kernel import Points, block_size, fresh_blocks, points, ridge_of, whole
+from .loop import Mover, Outcome, joined, run
+from .pivots import BLOCK, Pivots, pivots
+from .progress import Bar, Progress
+from .result import Status
+from .stop import Stop
+
+ROUTES = ("rk", "blocks", "pcg", "cg", "direct")
+SMALL = 3000  # points: a Cholesky factor is made without trying anything else
+PER_CUBE_ROOT = 38.0  # the rank of the preconditioner, over n^(1/3)
+
+
+@dataclass
+class Choice:
+    """A route and why, and the rank of its preconditioner."""
+
+    route: str
+    reasons: list[str]
+    rank: int = 0
+    pivots_at_once: int = BLOCK
+
+
+@dataclass
+class Way:
+    """What one kernel solve needs on its way."""
+
+    asked: Problem  # its X is the Gram looks are taken by
+    quick: Gram  # that steps are taken by
+    stop: Stop
+    seed: np.random.SeedSequence
+    memory: int
+    sampler: Any
+    callback: Callable[[Progress], object] | None
+    bar: Bar | None
+    auto: bool
+    learned: list[str] = field(default_factory=list)
+    taken: list[str] = field(default_factory=list)
+    preconditioner: Pivots | None = None
+
+
+def bytes_of(route: str, X: Any, q: int, rank: int = 0, at_once: int = BLOCK) -> int:
+    """Memory beside X and y, at its peak."""
+    n = X.shape[0]
+    stored = 12 * (2 * X.nnz if sp.issparse(X) else X.shape[0] * (X.shape[1] + X.shape[1] % 2 + 1))
+    vectors = 8 * q * n * 20 + 2 * 8 * LINES * WIDE
+    if route == "direct":
+        return stored + vectors + 8 * n * n + 8 * n * 40
+    if route == "rk":
+        return stored + vectors + 8 * n * 64
+    if route == "blocks":
+        return stored + vectors + 24 * block_size(n) ** 2
+    return stored + vectors + 4 * rank * n + 8 * min(at_once, rank) * n + 20 * rank**2
+
+
+def rank_for(X: Any, q: int, memory: int) -> tuple[int, int]:
+    """The rank of a preconditioner within the budget, and how many pivots to draw at once."""
+    n = X.shape[0]
+    rank = int(min(PER_CUBE_ROOT * n ** (1 / 3), n / 2))
+    for at_once in (BLOCK, BLOCK // 4, BLOCK // 10):
+        room = memory - bytes_of("cg", X, q) - 8 * at_once * n
+        fits = int(min(rank, room / (4 * n + 20 * rank)))
+        if fits >= min(rank, 2 * at_once):
+            return fits, at_once
+    return max(min(fits, rank), 0), at_once
+
+
+def choose(X: Any, q: int, method: str, memory: int) -> Choice:
+    """The route, and why."""
+    n = X.shape[0]
+    rank, at_once = rank_for(X, q, memory)
+    if method == "auto":
+        if n <= SMALL and bytes_of("direct", X, q) <= memory:
+            return Choice("direct", [f"{n:,} points are few: Cholesky of the kernel matrix takes less than steps"])
+        why = f"the kernel matrix of {n:,} points is not formed: its tiles are made anew for every product"
+        if rank >= min(32, n // 2):
+            told = f"conjugate gradients, preconditioned by {rank:,} randomly drawn pivots, need few of them"
+            return Choice("pcg", [why, told], rank, at_once)
+        return Choice("blocks", [why, "memory allows no preconditioner: steps on random blocks of points (30)"])
+    need = bytes_of(method, X, q, rank, at_once)
+    if need > memory:
+        raise ValueError(
+            f"method={method!r} needs about {need / 1e6:,.0f} MB beside X, more than memory={memory / 1e6:,.0f} MB: "
+            "allow more, or say method='auto'"
+        )
+    return Choice(method, [f"method={method!r} was asked for"], rank if method == "pcg" else 0, at_once)
+
+
+def planned(X: Any, g: Gram | None, problem: Problem, choice: Choice, stop: Stop, memory: int, jobs: int) -> Plan:
+    """The Plan of a Choice. With the Gram of some points, their eigenvalues foretell the passes: an estimate."""
+    n, d = X.shape
+    rate, passes = (None, None) if g is None else _foretold(g, problem, choice, stop.tol)
+    quick = 0.45 + 0.05 * d if choice.route != "rk" else 1.5 + 0.1 * d  # ns an entry, on one core
+    if choice.route == "direct":
+        seconds = 2e-9 * n * n / jobs + n**3 / 3 / 3e10 / jobs
+    else:
+        seconds = None if passes is None else 1e-9 * quick * n * n * passes / jobs + 1e-11 * choice.rank**2 * n / jobs
+    return Plan(
+        choice.route,
+        "points",
+        tuple(choice.reasons),
+        (),
+        rate,
+        passes,
+        bytes_of(choice.route, X, len(problem.y), choice.rank, choice.pivots_at_once),
+        8 * n * d,
+        (n, d),
+        problem.alpha * problem.gauge,
+        stop.tol,
+        memory,
+        seconds=seconds,
+    )
+
+
+def step_rate(K: np.ndarray, lam: Any) -> float:
+    """What E‖α − α*‖² in the energy norm is multiplied by in a step of the paper's: 1 − σ_min(K + Λ)/Tr(K + Λ) (35)."""
+    A = K + np.diag(np.broadcast_to(lam, len(K)))
+    return 1.0 - float(np.linalg.eigvalsh(A)[0]) / float(np.trace(A))
+
+
+def _foretold(g: Gram, problem: Problem, choice: Choice, tol: float) -> tuple[float | None, float | None]:
+    """The rate a pass and the passes, from the eigenvalues of a sample: what is beyond the rank counts for pcg."""
+    n, lam = problem.X.shape[0], ridge_of(problem)
+    if choice.route == "direct":
+        return None, 1.0
+    if choice.route == "rk":  # (35), with σ_min(K) taken as zero
+        rate = math.exp(0.5 * n * math.log1p(-float(lam.min()) / float(diagonal(g).mean() * n + lam.sum())))
+        return rate, math.log(tol) / math.log(rate) if rate < 1 - 1e-12 else None
+    if choice.route == "blocks":
+        return None, None
+    some = np.sort(np.random.default_rng(0).choice(g.shape[0], min(g.shape[0], 400), replace=False))
+    values = np.maximum(np.linalg.eigvalsh(block(g, some, some))[::-1] * n / some.size, 1e-300)
+    m = some.size
+    edge = values[min(choice.rank, m - 1)]
+    if m > 16 and choice.rank >= m // 2:  # beyond the sample, eigenvalues go on as a power of their number
+        slope = math.log(values[m // 8] / values[m // 2]) / math.log(4.0)
+        edge = values[m // 2] * (choice.rank / (m / 2)) ** -slope
+    steps = 0.5 * math.sqrt(1 + edge / float(np.median(lam))) * math.log(2 / tol) + 1
+    return None, 0.5 * min(steps, n) + choice.rank / n + 1.0
+
+
+def follow(way: Way, choice: Choice, alpha0: np.ndarray | None) -> Outcome:
+    """Take the route; where it gets stuck and "auto" may choose, a factor."""
+    out = _take(way, choice, alpha0)
+    stuck = [i for i, status in out.statuses.items() if status in (Status.STALLED, Status.ROUNDING)]
+    X = way.asked.X
+    if way.auto and stuck and choice.route != "direct" and 8 * X.shape[0] ** 2 * 1.2 <= way.memory:
+        after = f"{choice.route}, after {out.passes:.3g} passes"
+        way.learned.append(f"{after}: no more progress; direct goes on from there")
+        some = way.asked._replace(y=way.asked.y[stuck], scale=way.asked.scale[stuck])
+        kept, way.asked = way.asked, some
+        more = _take(way, Choice("direct", []), out.beta[stuck])
+        way.asked = kept
+        out = joined(out, more, stuck)
+    return out
+
+
+def _take(way: Way, choice: Choice, alpha0: np.ndarray | None) -> Outcome:
+    way.taken.append(choice.route)
+    mover = _mover(way, choice, alpha0)
+    out = run(way.asked, mover, way.stop, look_first=alpha0 is not None, callback=way.callback, bar=way.bar)
+    if getattr(mover, "indefinite", False):
+        out.statuses = {i: Status.INDEFINITE if s is not Status.CONVERGED else s for i, s in out.statuses.items()}
+    out.sampler = mover.source.kind if isinstance(mover, Points) else "none"
+    return out
+
+
+def _mover(way: Way, choice: Choice, alpha0: np.ndarray | None) -> Mover:
+    asked, g, quick = way.asked, way.asked.X, way.quick
+    if choice.route == "direct":
+        return whole(asked, g, alpha0)
+    if choice.route == "rk":
+        kind = "norms" if isinstance(way.sampler, str) and way.sampler == "auto" else way.sampler
+        return points(asked, g, lambda weights: make_sampler(kind, g.shape[0], way.seed, weights), alpha0)
+    if choice.route == "blocks":
+        return fresh_blocks(asked, g, quick, alpha0, way.seed)
+    spent = 0.0
+    if choice.route == "pcg" and choice.rank and way.preconditioner is None:
+        way.preconditioner = pivots(quick, ridge_of(asked), choice.rank, way.seed, choice.pivots_at_once)
+        way.learned.append(
+            f"{len(way.preconditioner.which):,} pivots leave {way.preconditioner.left:.1e} of the trace of K"
+        )
+        spent = way.preconditioner.passes
+    x = np.zeros_like(asked.y) if alpha0 is None else alpha0.copy()
+    r = asked.y.copy() if alpha0 is None else asked.y - product(g, x) - ridge_of(asked) * x
+    multiply = [_by(quick)] if quick is g else [_by(quick), _by(g)]
+    mover = Conjugate(
+        asked, g, "kernel", np.arange(len(x)), x, None, r, way.preconditioner, multiply, spent, patience=math.inf
+    )
+    return mover
+
+
+def _by(g: Gram) -> Multiply:
+    return lambda v: (product(g, v), 0.5)
