@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import Executor
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -22,6 +23,7 @@ from .kernels import Function, Precomputed
 from .products import spread
 from .recipes import Kernel, Product, Scaled, Sum
 from .sides import Leaf, Side, leaves_of, points, settle, side_of, some_of, tree_error
+from .threads import alone
 
 WIDE, NARROW = 1024, 512  # points in a tile; narrower where there are few, so that threads have enough to share
 LINES = 256  # of a tile that is written out, for BLAS to multiply
@@ -176,10 +178,11 @@ def product(g: Gram, v: np.ndarray) -> np.ndarray:
     def band_of(b: int) -> tuple[int, np.ndarray, np.ndarray]:
         return (b, *(_fused_band if one else _blas_band)(g, work, b, w))
 
-    for b, mine, image in spread(g.pool, band_of, list(range(-(-n // w)))):
-        out[:, b * w : b * w + mine.shape[1]] += mine
-        if image.size:
-            out[:, (b + 1) * w :] += image
+    with nullcontext() if one or g.pool is None else alone():
+        for b, mine, image in spread(g.pool, band_of, list(range(-(-n // w)))):
+            out[:, b * w : b * w + mine.shape[1]] += mine
+            if image.size:
+                out[:, (b + 1) * w :] += image
     return out
 
 
@@ -233,8 +236,9 @@ def written(g: Gram, out: np.ndarray | None = None) -> np.ndarray:
                 stop = min(start + LINES, count)
                 out[b * w + start : b * w + stop, c * g.width : (c + 1) * g.width] = _tile(g, b, start, stop, c)
 
-    for _ in spread(g.pool, column, list(range(-(-m // g.width)))):
-        pass
+    with nullcontext() if g.pool is None else alone():
+        for _ in spread(g.pool, column, list(range(-(-m // g.width)))):
+            pass
     return out
 
 

@@ -18,8 +18,8 @@ from .kernels import Function, Precomputed
 from .problem import explain_values, matrix
 from .recipes import Kernel, Product, Recipe, Scaled, Sum
 
-FEW = 8  # features: up to here differences cost no more than dot products
-LOST = {4: 2e-6, 8: 1e-13}  # what dot products may lose of the kernel; bytes of a number to error
+FEW = 3  # features: up to here differences cost no more than dot products
+LOST = {4: 1e-6, 8: 1e-13}  # what dot products may lose of the kernel; bytes of a number to error
 HUGE = 1e140
 BAND = 256  # lines compared at a time
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -173,8 +174,11 @@ def follow(way: Way, choice: Choice, alpha0: np.ndarray | None) -> Outcome:
 
 def _take(way: Way, choice: Choice, alpha0: np.ndarray | None) -> Outcome:
     way.taken.append(choice.route)
+    began = time.perf_counter()
     mover = _mover(way, choice, alpha0)
-    out = run(way.asked, mover, way.stop, look_first=alpha0 is not None, callback=way.callback, bar=way.bar)
+    left = way.stop.max_seconds - (time.perf_counter() - began)
+    stop = way.stop._replace(max_seconds=max(left, 0.0))
+    out = run(way.asked, mover, stop, look_first=alpha0 is not None, callback=way.callback, bar=way.bar)
     if getattr(mover, "indefinite", False):
         out.statuses = {i: Status.INDEFINITE if s is not Status.CONVERGED else s for i, s in out.statuses.items()}
     out.sampler = mover.source.kind if isinstance(mover, Points) else "none"

@@ -74,9 +74,11 @@ def pivots(g: Gram, lam: np.ndarray, rank: int, seed: np.random.SeedSequence, at
     F, which = F[:k], which[:k]
     root = np.broadcast_to(1.0 / np.sqrt(lam), n)
     F *= root.astype(np.float32)
-    core = (F @ F.T).astype(np.float64)
-    core[np.diag_indices(k)] += 1.0
-    core = scipy.linalg.cholesky(core, lower=True, overwrite_a=True) if k else core
+    core = np.zeros((0, 0))
+    if k:
+        core = scipy.linalg.blas.ssyrk(1.0, F.T, trans=1, lower=1).astype(np.float64)  # half of a product
+        core[np.diag_indices(k)] += 1.0
+        core = scipy.linalg.cholesky(core, lower=True, overwrite_a=True)
     return Pivots(F, np.ascontiguousarray(root), core, which, float(rest.sum()) / max(whole, 1e-300), k / n)
 
 
