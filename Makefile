@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 BENCH_READY := $(VENV)/.bench-ready
 
-.PHONY: demo test check slow nojit speed bench paper clean
+.PHONY: demo test check slow nojit speed bench bench-kernel paper clean
 
 demo: $(READY)  ## solve the named problems by rows, by columns and by both; draw the picture
 	$(BIN)/python examples/demo.py
@@ -29,6 +29,9 @@ speed: $(BENCH_READY)  ## ratios to the hardware's limits and to rivals
 
 bench: $(BENCH_READY)  ## seconds to a verified error, against rivals, on every kind of problem: half an hour or so
 	$(BIN)/python benchmarks/bench.py
+
+bench-kernel: $(BENCH_READY)  ## kernel ridge against its rivals, and tiles against the machine: a quarter of an hour
+	$(BIN)/python benchmarks/kernel.py
 
 paper: $(READY)  ## the paper's regimes, as a table and as a picture
 	$(BIN)/python examples/regimes.py
