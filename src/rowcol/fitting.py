@@ -21,6 +21,7 @@ from .core.problem import Problem, answer, posed, right_hand_sides, weights
 from .core.recipes import Kernel
 from .core.sides import points
 from .methods.choose import Plan, with_learned
+from .methods.kernel import ridge_of
 from .methods.kernel_routes import Way, choose, follow, planned
 from .methods.loop import Outcome
 from .methods.result import MEANING, WORST_FIRST, ConvergenceWarning, Result, Status, count_passes
@@ -47,8 +48,8 @@ class KernelFunction:
     coefficients: np.ndarray
     intercept: np.ndarray
     bound: np.ndarray
-    centre: np.ndarray | None  # weights that sum to one, where there is an intercept
-    centre2: float  # ‖φ̄‖² of the centre
+    centre: np.ndarray | None  # (1, n) or (q, n) weights that sum to one, where there is an intercept
+    centre2: np.ndarray  # ‖φ̄‖² of the centre
     rough: bool  # single precision loses less than the tolerance allowed
     single: bool
     jobs: int
@@ -62,7 +63,7 @@ class KernelFunction:
             if not (return_bound and self.centre is not None)
             else np.vstack([self.coefficients, self.centre])
         )
-        values, reach = np.empty((q, X.shape[0])), np.empty(X.shape[0])
+        values, reach = np.empty((q, X.shape[0])), np.empty((len(self.centre2), X.shape[0]))
         with shared(self.jobs) as pool:
             much = X.shape[0] * self.exact.shape[1] > MUCH
             g = replace(self.quick if much and self.rough and not return_bound else self.exact, pool=pool)
@@ -71,10 +72,10 @@ class KernelFunction:
                 found = product(some, rows)
                 values[:, i : i + CHUNK] = found[:q] + self.intercept[:, None]
                 if return_bound:
-                    at = diagonal(some)
+                    at = diagonal(some)[None]
                     if self.centre is not None:
-                        at = at - 2 * found[q] + self.centre2
-                    reach[i : i + CHUNK] = np.sqrt(np.maximum(at, 0.0))
+                        at = at - 2 * found[q:] + self.centre2[:, None]
+                    reach[:, i : i + CHUNK] = np.sqrt(np.maximum(at, 0.0))
         out = values[0] if self.single else np.ascontiguousarray(values.T)
         if not return_bound:
             return out
@@ -103,7 +104,7 @@ def fit(
         pool = stack.enter_context(shared(how.jobs))
         exact, quick = _grams(posed_as, pool)
         asked = asked._replace(X=exact)
-        choice = choose(posed_as.X, len(asked.y), how.method, how.memory)
+        choice = choose(posed_as.X, len(asked.y), how.method, how.memory, how.stop.tol)
         plan = planned(posed_as.X, None, asked, choice, how.stop, how.memory, how.jobs)
         stop = how.stop._replace(tol=how.stop.tol / 2) if fit_intercept else how.stop
         way = Way(asked, quick, stop, how.seed, how.memory, how.sampler, how.callback, how.bar, how.method == "auto")
@@ -149,7 +150,7 @@ def plan_fit(X: Any, y: Any, kernel: Any, alpha: Any, how: How, sample_weight: A
     if posed_as.X.shape[0] == posed_as.X.shape[1] and type(posed_as.kernel).__name__ == "Precomputed":
         few = few[:, some]
     g = gram(posed_as.kernel, few, np.float64)
-    choice = choose(posed_as.X, len(posed_as.asked.y), how.method, how.memory)
+    choice = choose(posed_as.X, len(posed_as.asked.y), how.method, how.memory, how.stop.tol)
     asked = posed_as.asked
     return planned(posed_as.X, g, asked, choice, how.stop, how.memory, how.jobs)
 
@@ -184,17 +185,23 @@ def _pose(X: Any, y: Any, kernel: Any, alpha: Any, how: How, sample_weight: Any,
     if np.iscomplexobj(b):
         raise TypeError("kernel ridge regression is for real y")
     w = np.ones(n) if sample_weight is None else weights(sample_weight, n)
-    lam, per_point = _ridge(alpha, n)
-    live = np.flatnonzero(w > 0)
-    mean = np.zeros(b.shape[1])
-    total = (w / per_point if per_point is not None else w)[live]
+    lam, inverse = _ridge(alpha, n, b.shape[1])
+    total = w if inverse is None else w * inverse  # (n,), or (q, n)
+    live = np.flatnonzero(total.reshape(-1, n).any(axis=0))
+    total = total[..., live]
+    if not total.reshape(-1, live.size).any(axis=1).all():
+        raise ValueError("no point counts for one of the columns: alpha is infinite, or sample_weight zero, at all")
+    b, mean, many = b[live], np.zeros(b.shape[1]), b.shape[1]
     if fit_intercept:
-        mean = total @ b[live] / total.sum()
-        b = np.hstack([b - mean, np.ones((n, 1))])
-    given = None if sample_weight is None and per_point is None else total
+        mean = ((total @ b if total.ndim == 1 else np.einsum("qi,iq->q", total, b)).T / total.sum(axis=-1)).T
+        b = np.hstack([b - mean, np.ones((live.size, 1 if total.ndim == 1 else many))])
+    given = None if sample_weight is None and inverse is None else total
     if live.size < n:
         X = X[live][:, live] if _is_given(kernel) else X[live]
-    asked = posed(_Shape(live.size), 0, b[live] if not single or fit_intercept else b[live, 0], lam, given)
+    asked = posed(_Shape(live.size), 0, b, lam, given if total.ndim == 1 else None)
+    if total.ndim == 2:
+        total = np.vstack([total, total]) if fit_intercept else total
+        asked = asked._replace(y=asked.y * (total > 0), weight=total)
     return _Posed(X, kernel, asked._replace(single=single), live, n, mean)
 
 
@@ -202,8 +209,8 @@ def _is_given(kernel: Kernel) -> bool:
     return type(kernel).__name__ == "Precomputed"
 
 
-def _ridge(alpha: Any, n: int) -> tuple[float, np.ndarray | None]:
-    """λ; or 1 and λ_i, where there is one a point."""
+def _ridge(alpha: Any, n: int, q: int) -> tuple[float, np.ndarray | None]:
+    """λ; or 1 and 1/λ_i, where there is one a point: (n,), or (q, n)."""
     value = np.asarray(alpha)
     if value.ndim == 0:
         if isinstance(alpha, bool) or value.dtype.kind not in "fiu":
@@ -214,11 +221,14 @@ def _ridge(alpha: Any, n: int) -> tuple[float, np.ndarray | None]:
                 "such as 1e-8 times k(x, x)"
             )
         return float(value), None
-    if value.dtype.kind not in "fiu" or value.shape != (n,):
-        raise ValueError(f"alpha must be a number above 0, or {n} of them, one a point; got shape {value.shape}")
-    if not (np.isfinite(value).all() and (value > 0).all()):
-        raise ValueError("alpha must be above 0 and finite at every point")
-    return 1.0, value.astype(np.float64)
+    if value.dtype.kind not in "fiu" or value.shape not in ((n,), (n, q)):
+        raise ValueError(
+            f"alpha must be a number above 0, or {n} of them, one a point, or {n} x {q}, one a point and column; got "
+            f"shape {value.shape}"
+        )
+    if not (value > 0).all() or (value.ndim == 1 and not np.isfinite(value).all()):
+        raise ValueError("alpha must be above 0, and finite, at every point; infinite only for some of the columns")
+    return 1.0, np.ascontiguousarray((1.0 / value).T)
 
 
 def _grams(posed_as: _Posed, pool: Executor | None) -> tuple[Gram, Gram]:
@@ -235,7 +245,7 @@ def _start(x0: Any, posed_as: _Posed) -> np.ndarray | None:
         return None
     source = np.asarray(x0.x if isinstance(x0, Result) else x0)
     asked = posed_as.asked
-    many = len(asked.y) - (len(posed_as.mean) < len(asked.y))
+    many = len(posed_as.mean)
     shape = (posed_as.count,) if asked.single else (posed_as.count, many)
     if source.dtype.kind not in "fiub" or source.shape != shape:
         raise ValueError(f"x0 must be real numbers of shape {shape}, or an earlier Result; got {source.shape}")
@@ -255,20 +265,23 @@ def _finish(
     """α of all the user's points, the intercept, and the certificates of the pair."""
     beta, exact = out.beta, asked.X
     certificates = [out.certificates[i] for i in range(len(beta))]
-    intercept, centre, centre2 = np.zeros(len(posed_as.mean)), None, 0.0
+    intercept, centre, centre2 = np.zeros(len(posed_as.mean)), None, np.zeros(1)
     if fit_intercept:
         # (K + Λ)u = y, (K + Λ)v = 1: α = u − tv sums to zero, and b is the mean of what it leaves
-        u, v = beta[:-1] * asked.scale[:-1, None], beta[-1] * asked.scale[-1]
-        alpha = u - (u.sum(axis=1) / v.sum())[:, None] * v
-        w = np.ones(alpha.shape[1]) if asked.weight is None else asked.weight
-        centre = w / w.sum()
-        y = asked.y[:-1] * asked.scale[:-1, None]
+        q, ones = len(intercept), asked.weight if asked.weight is not None else np.ones(beta.shape[1])
+        u, v = beta[:q] * asked.scale[:q, None], beta[q:] * asked.scale[q:, None]
+        alpha = u - (u.sum(axis=1) / v.sum(axis=1))[:, None] * v
+        w = ones.reshape(-1, beta.shape[1])[: len(v)]
+        centre = w / w.sum(axis=1, keepdims=True)
+        y = asked.y[:q] * asked.scale[:q, None]
         both = product(exact, np.vstack([alpha, centre]))
-        offset = (y - both[:-1]) @ centre
-        centre2 = float(centre @ both[-1])
+        offset = np.einsum("qi,qi->q", y - both[:q], np.broadcast_to(centre, y.shape))
+        centre2 = np.einsum("qi,qi->q", centre, both[q:])
         intercept = posed_as.mean + offset
         scale = np.ones(len(alpha))
-        whole = asked._replace(y=y - offset[:, None], scale=scale)
+        kept = asked.weight if asked.weight is None or asked.weight.ndim == 1 else asked.weight[:q]
+        live = 1.0 if kept is None or kept.ndim == 1 else kept > 0
+        whole = asked._replace(y=(y - offset[:, None]) * live, scale=scale, weight=kept)
         unknown = np.full(alpha.shape[1], -1.0)
         certificates = certify(whole, exact, alpha, None, np.arange(len(alpha)), unknown).certificates
         beta, asked = alpha, asked._replace(scale=scale)
@@ -298,7 +311,7 @@ def _estimate(way: Way, asked: Problem, out: Outcome, posed_as: _Posed) -> Any:
     """√(rᵀM⁻¹r), which is no less than the error in the energy norm as far as M is no more than K + Λ."""
     if way.preconditioner is None:
         return None
-    lam = asked.alpha if asked.weight is None else asked.alpha / asked.weight
-    r = out.residual - lam * out.beta
+    lam = ridge_of(asked)
+    r = (out.residual - lam * out.beta) * (lam > 0)
     size = np.sqrt(np.maximum(np.einsum("qi,qi->q", r, way.preconditioner(r)), 0.0)) * asked.scale
     return float(size[0]) if asked.single else size

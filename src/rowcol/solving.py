@@ -56,7 +56,8 @@ def solve(
     y : array, (n,) or (n, q)
         One right-hand side or several, which share the picks and stop one by one. The answer has as many dimensions.
     alpha : float
-        Ridge penalty, at least 0. With a kernel it must be above 0, and may be an array: one a point.
+        Ridge penalty, at least 0. With a kernel it must be above 0, and may be an array: one a point, or, (n, q), one a
+        point and right-hand side; there infinity leaves a point out, so that folds share every tile.
     kernel : kernel, str or callable, optional
         Kernel ridge regression (K + alpha) x = y on the points X, by tiles of K: see `rowcol.kernels`.
         `result.function` predicts. Methods are then "rk" (the paper's single steps), "blocks" (random blocks of points,

@@ -173,21 +173,32 @@ def certify(
     return Evidence(certificates, rho, slope, image, column2)
 
 
+def weight_of(problem: Problem, i: int) -> tuple[np.ndarray, np.ndarray]:
+    """The weights of a right-hand side, and their inverses; both zero at points that do not count for it."""
+    if problem.weight is None:
+        return np.ones(problem.X.shape[0]), np.ones(problem.X.shape[0])
+    w = problem.weight if problem.weight.ndim == 1 else problem.weight[i]
+    return w, np.divide(1.0, w, out=np.zeros_like(w), where=w > 0)
+
+
 def _certify_kernel(problem: Problem, g: Gram, alpha: np.ndarray, ids: np.ndarray, column2: np.ndarray) -> Evidence:
     """Measure the coefficients α of functions Σ_i α_i k(x_i, ·): `column2` is filled with k(x_i, x_i)."""
     y, lam = _chosen(problem, ids), problem.alpha
     rho = y - product(g, alpha)
     if not (column2 >= 0).all():
         column2[:] = np.maximum(np.abs(diagonal(g)), 0.0 if g.kernel.definite else 1.0)
-    w = np.ones(len(column2)) if problem.weight is None else problem.weight
-    root, sizes = np.sqrt(w), np.sqrt(column2)
+    sizes, certificates = np.sqrt(column2), []
     # |δK_ij| ≤ error √(k_ii k_jj), and a sum of a tile's width, then of as many tiles
-    unit, reach = g.error + UNIT * (g.width + len(y[0]) / g.width + 3), _norm(root * sizes)
-    certificates = []
+    unit = g.error + UNIT * (g.width + len(y[0]) / g.width + 3)
     for q, i in enumerate(ids):
+        w, inverse = weight_of(problem, int(i))
+        root = np.sqrt(w)
+        reach = _norm(root * sizes)
         size, scale = _norm(root * y[q]), float(problem.scale[i])
-        left = _norm(root * (rho[q] - lam * alpha[q] / w))
-        d_left = unit * reach * float(np.abs(alpha[q]) @ sizes) + 3 * UNIT * (size + lam * _norm(alpha[q] / root))
+        left = _norm(root * (rho[q] - lam * inverse * alpha[q]))
+        d_left = unit * reach * float(np.abs(alpha[q]) @ sizes) + 3 * UNIT * (
+            size + lam * _norm(np.sqrt(inverse) * alpha[q])
+        )
         if not math.isfinite(left + d_left):
             raise ValueError("the numbers met on the way leave float64: rescale X, y, alpha or sample_weight")
         bound = (left + d_left) / (2 * math.sqrt(lam))

@@ -79,6 +79,17 @@ def picked(g: Gram, which: np.ndarray) -> Gram:
     return replace(g, left=left, shape=(which.size, g.shape[1]))
 
 
+def among(g: Gram, which: np.ndarray) -> Gram:
+    """g of some points only."""
+    sides = []
+    for leaf, side in zip(g.leaves, g.left, strict=True):
+        part = some_of(leaf, side, which, g.width)
+        given = isinstance(leaf.kernel, Precomputed)
+        sides.append(part._replace(raw=np.ascontiguousarray(part.raw[:, which])) if given else part)
+    both = tuple(sides)
+    return replace(g, left=both, right=both, shape=(which.size, which.size))
+
+
 def some_columns(g: Gram, which: np.ndarray) -> Gram:
     """Some columns of g."""
     width = min(g.width, max(-(-which.size // 4) * 4, 4))

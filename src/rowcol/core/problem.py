@@ -19,7 +19,7 @@ class Problem(NamedTuple):
     y: np.ndarray  # (q, n) float64 or complex128, one right-hand side a row, of size near one
     scale: np.ndarray  # (q,) powers of two: y times scale is what the user gave
     alpha: float
-    weight: np.ndarray | None  # (n,) float64, the largest near one; None for all ones
+    weight: np.ndarray | None  # (n,) float64, the largest near one; None for all ones. For kernels, or (q, n)
     gauge: float  # a power of four: weight and alpha times gauge are what the user gave
     single: bool  # y came as one dimension
     dtype: np.dtype  # of the answer: as precise as X, complex if X or y is

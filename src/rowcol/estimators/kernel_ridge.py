@@ -19,8 +19,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     Parameters
     ----------
-    alpha : float or array, (n_samples,)
-        The penalty, above 0: one, or one a point (the variance of its noise).
+    alpha : float or array, (n_targets,) or (n_samples,)
+        The penalty, above 0: one; one a target; or one a point (the variance of its noise).
     kernel : str, rowcol kernel or callable
         "linear", "rbf", "laplacian", "matern", "poly", "polynomial", "sigmoid", "cosine", "chi2", "precomputed"; a
         kernel of `rowcol.kernels`, which may be a sum or product; or, as in scikit-learn, a function of two points.
@@ -139,12 +139,15 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         if isinstance(sample_weight, (Real, Integral)):
             sample_weight = np.full(X.shape[0], float(sample_weight))
         last = getattr(self, "dual_coef_", None)
+        alpha = self.alpha
+        if np.ndim(alpha) == 1 and y.ndim == 2 and len(alpha) == y.shape[1]:  # as in scikit-learn: one a target
+            alpha = np.broadcast_to(alpha, y.shape)
         x0 = last if self.warm_start and last is not None and last.shape == y.shape else None
         self.result_ = solve(
             X,
             y,
             kernel=kernel,
-            alpha=self.alpha,
+            alpha=alpha,
             fit_intercept=self.fit_intercept,
             method=self.solver,
             tol=self.tol,

@@ -60,13 +60,15 @@ class Conjugate:
     value: np.ndarray = field(default_factory=lambda: np.empty(0))  # (q,) certificates of the last look
     strikes: np.ndarray = field(default_factory=lambda: np.empty(0))  # looks that found no better
     indefinite: bool = False  # a direction of negative curvature was met
-    root: np.ndarray | None = None  # √w, on the side of kernels
+    root: np.ndarray | None = None  # √w, on the side of kernels: (n,), or (q, n)
 
     def __post_init__(self) -> None:
         q = self.ids.size
         self.gamma, self.direction = np.full(q, np.inf), np.zeros_like(self.x)
         weight = self.problem.weight
         self.root = None if weight is None or self.side != "kernel" else np.sqrt(weight)
+        if self.root is not None and self.root.ndim == 2:
+            self.root = self.root[self.ids]
         y = self.problem.y[self.ids]
         self.size = np.maximum(np.linalg.norm(y if self.root is None else self.root * y, axis=1), 1e-300)
         self.value, self.strikes, self.rho2 = np.full(q, np.inf), np.zeros(q), np.full(q, np.inf)
@@ -79,7 +81,9 @@ class Conjugate:
     @property
     def lam(self) -> Any:
         """λ, or one a point: only kernels come with weights, as others are scaled beforehand."""
-        return self.problem.alpha if self.root is None else self.problem.alpha / self.root**2
+        if self.root is None:
+            return self.problem.alpha
+        return np.divide(self.problem.alpha, self.root**2, out=np.zeros_like(self.root), where=self.root > 0)
 
     def advance(self, room: float, deadline: float) -> Round:
         """One step of conjugate gradients for every right-hand side."""
@@ -103,6 +107,8 @@ class Conjugate:
         if self.s is not None:
             self.s += step * moved
         self.g -= step * (pulled + lam * self.direction)
+        if self.root is not None:
+            self.g *= self.root > 0  # points that do not count for a column
         self.gamma, self.rho2 = np.where(going, gamma, np.inf), self.rho2 - step[:, 0] * gamma
         passes, self.spent = passes + self.spent, 0.0
         return Round(passes, 1, step[:, 0] * gamma, self._estimate(), ~going | (self.strikes >= 2))
@@ -129,7 +135,9 @@ class Conjugate:
         """Replace what drifted; begin anew where it had drifted far."""
         lam = self.lam
         if self.side != "cols":
-            true = evidence.residual[k] - lam * self.x[place]
+            true = evidence.residual[k] - (lam if np.ndim(lam) < 2 else lam[place]) * self.x[place]
+            if self.root is not None and self.root.ndim == 2:
+                true = true * (self.root[place] > 0)
             if self.s is not None and evidence.image is not None:
                 self.s[place] = evidence.image[k]
         else:
@@ -150,6 +158,10 @@ class Conjugate:
         for name in ("ids", "x", "g", "gamma", "size", "rho2", "direction", "value", "strikes"):
             setattr(self, name, getattr(self, name)[mask])
         self.s = None if self.s is None else self.s[mask]
+        if self.root is not None and self.root.ndim == 2:
+            self.root = self.root[mask]
+        some = getattr(self.precondition, "some", None)
+        self.precondition = self.precondition if some is None else some(mask)
 
     def column_norms(self) -> np.ndarray | None:
         """Those of the first look are kept by the loop."""

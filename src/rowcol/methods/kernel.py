@@ -30,9 +30,9 @@ BATCH = 64  # columns of K made at a time, for single steps
 
 
 def ridge_of(problem: Problem) -> np.ndarray:
-    """Λ, one a point."""
-    n = problem.X.shape[0]
-    return np.full(n, problem.alpha) if problem.weight is None else problem.alpha / problem.weight
+    """Λ, one a point: (n,), or (q, n) with zeros at points that do not count for a column."""
+    n, w = problem.X.shape[0], problem.weight
+    return np.full(n, problem.alpha) if w is None else np.divide(problem.alpha, w, out=np.zeros_like(w), where=w > 0)
 
 
 def _measure(problem: Problem, ids: np.ndarray, r: np.ndarray) -> np.ndarray:

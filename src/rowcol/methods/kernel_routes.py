@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from ..core.gram import LINES, WIDE, Gram, block, diagonal, product
+from ..core.gram import LINES, WIDE, Gram, among, block, diagonal, product
 from ..core.problem import Problem
 from ..core.sampler import sampler as make_sampler
 from .choose import Plan
@@ -24,7 +24,8 @@ from .result import Status
 from .stop import Stop
 
 ROUTES = ("rk", "blocks", "pcg", "cg", "direct")
-SMALL = 3000  # points: a Cholesky factor is made without trying anything else
+SMALL = 2500  # points: up to here a Cholesky factor costs less than steps, for two digits; each digit more adds
+MORE = 1000  # points
 PER_CUBE_ROOT = 38.0  # the rank of the preconditioner, over n^(1/3)
 
 
@@ -82,12 +83,13 @@ def rank_for(X: Any, q: int, memory: int) -> tuple[int, int]:
     return max(min(fits, rank), 0), at_once
 
 
-def choose(X: Any, q: int, method: str, memory: int) -> Choice:
+def choose(X: Any, q: int, method: str, memory: int, tol: float) -> Choice:
     """The route, and why."""
     n = X.shape[0]
     rank, at_once = rank_for(X, q, memory)
     if method == "auto":
-        if n <= SMALL and bytes_of("direct", X, q) <= memory:
+        few = SMALL + MORE * max(-2 - math.log10(tol), 0.0)
+        if n <= min(few, 7 * MORE) and bytes_of("direct", X, q) <= memory:
             return Choice("direct", [f"{n:,} points are few: Cholesky of the kernel matrix takes less than steps"])
         why = f"the kernel matrix of {n:,} points is not formed: its tiles are made anew for every product"
         if rank >= min(32, n // 2):
@@ -141,7 +143,7 @@ def _foretold(g: Gram, problem: Problem, choice: Choice, tol: float) -> tuple[fl
     if choice.route == "direct":
         return None, 1.0
     if choice.route == "rk":  # (35), with σ_min(K) taken as zero
-        rate = math.exp(0.5 * n * math.log1p(-float(lam.min()) / float(diagonal(g).mean() * n + lam.sum())))
+        rate = math.exp(0.5 * n * math.log1p(-float(lam.min()) / float(diagonal(g).mean() * n + lam.mean() * n)))
         return rate, math.log(tol) / math.log(rate) if rate < 1 - 1e-12 else None
     if choice.route == "blocks":
         return None, None
@@ -152,16 +154,25 @@ def _foretold(g: Gram, problem: Problem, choice: Choice, tol: float) -> tuple[fl
     if m > 16 and choice.rank >= m // 2:  # beyond the sample, eigenvalues go on as a power of their number
         slope = math.log(values[m // 8] / values[m // 2]) / math.log(4.0)
         edge = values[m // 2] * (choice.rank / (m / 2)) ** -slope
-    steps = 0.5 * math.sqrt(1 + edge / float(np.median(lam))) * math.log(2 / tol) + 1
+    steps = 0.5 * math.sqrt(1 + edge / float(np.median(lam[lam > 0]))) * math.log(2 / tol) + 1
     return None, 0.5 * min(steps, n) + choice.rank / n + 1.0
 
 
 def follow(way: Way, choice: Choice, alpha0: np.ndarray | None) -> Outcome:
     """Take the route; where it gets stuck and "auto" may choose, a factor."""
+    weight = way.asked.weight
+    if weight is not None and weight.ndim == 2 and choice.route not in ("pcg", "cg"):
+        return _one_by_one(way, choice, alpha0)
     out = _take(way, choice, alpha0)
     stuck = [i for i, status in out.statuses.items() if status in (Status.STALLED, Status.ROUNDING)]
     X = way.asked.X
-    if way.auto and stuck and choice.route != "direct" and 8 * X.shape[0] ** 2 * 1.2 <= way.memory:
+    if (
+        way.auto
+        and stuck
+        and (weight is None or weight.ndim == 1)
+        and choice.route != "direct"
+        and 8 * X.shape[0] ** 2 * 1.2 <= way.memory
+    ):
         after = f"{choice.route}, after {out.passes:.3g} passes"
         way.learned.append(f"{after}: no more progress; direct goes on from there")
         some = way.asked._replace(y=way.asked.y[stuck], scale=way.asked.scale[stuck])
@@ -170,6 +181,28 @@ def follow(way: Way, choice: Choice, alpha0: np.ndarray | None) -> Outcome:
         way.asked = kept
         out = joined(out, more, stuck)
     return out
+
+
+def _one_by_one(way: Way, choice: Choice, alpha0: np.ndarray | None) -> Outcome:
+    """Columns with a Λ of their own, by methods that share none: each is a problem of the points that count for it."""
+    asked, n = way.asked, way.asked.X.shape[0]
+    assert asked.weight is not None
+    whole_ = Outcome(np.zeros_like(asked.y), np.zeros_like(asked.y), None)
+    for i, w in enumerate(asked.weight):
+        at = np.flatnonzero(w)
+        some = asked._replace(X=among(asked.X, at), y=asked.y[[i]][:, at], scale=asked.scale[[i]], weight=w[at])
+        mine = replace(way, asked=some, quick=among(way.quick, at), taken=[], preconditioner=None)
+        out = _take(mine, choice, None if alpha0 is None else alpha0[[i]][:, at])
+        one = Outcome(np.zeros((1, n)), np.zeros((1, n)), None, out.certificates, out.statuses, out.passes, out.steps)
+        one.history, one.sampler, one.beta[0, at], one.residual[0, at] = (
+            out.history,
+            out.sampler,
+            out.beta,
+            out.residual,
+        )
+        whole_ = joined(whole_, one, [i])
+    way.taken.append(choice.route)
+    return whole_
 
 
 def _take(way: Way, choice: Choice, alpha0: np.ndarray | None) -> Outcome:

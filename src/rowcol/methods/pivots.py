@@ -10,7 +10,7 @@ the error, up to the single precision that F is kept in: a far tighter figure th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.linalg
@@ -23,11 +23,11 @@ SPENT = 1e-7  # of the trace: what is left then is rounding
 
 @dataclass(eq=False)
 class Pivots:
-    """(FᵀF + Λ)⁻¹, F being in single precision, and scaled by Λ^−½."""
+    """(FᵀF + Λ)⁻¹, F being in single precision; Λ may be another for every column."""
 
     F: np.ndarray  # (r, n)
-    root: np.ndarray  # (n,) Λ^−½
-    core: np.ndarray  # Cholesky factor of 1 + FΛ⁻¹Fᵀ
+    root: np.ndarray  # (1, n) or (q, n) Λ^−½; zero at points that do not count
+    cores: list[np.ndarray]  # one or q Cholesky factors of 1 + FΛ⁻¹Fᵀ
     which: np.ndarray  # (r,) the pivots
     left: float  # of the trace, relatively
     passes: float  # over K
@@ -35,10 +35,20 @@ class Pivots:
     def __call__(self, v: np.ndarray) -> np.ndarray:
         """M⁻¹v of every row of v."""
         u = v * self.root
-        size = np.maximum(np.abs(u).max(axis=1, keepdims=True), 1e-300)
-        small = (u / size).astype(np.float32)
-        inner = scipy.linalg.cho_solve((self.core, True), (small @ self.F.T).astype(np.float64).T).T
-        return (u - size * (inner.astype(np.float32) @ self.F)) * self.root
+        scaled = u * self.root
+        size = np.maximum(np.abs(scaled).max(axis=1, keepdims=True), 1e-300)
+        seen = ((scaled / size).astype(np.float32) @ self.F.T).astype(np.float64)
+        if len(self.cores) == 1:
+            inner = scipy.linalg.cho_solve((self.cores[0], True), seen.T).T
+        else:
+            inner = np.stack([scipy.linalg.cho_solve((c, True), one) for c, one in zip(self.cores, seen, strict=True)])
+        return (u - size * (inner.astype(np.float32) @ self.F) * self.root) * self.root
+
+    def some(self, mask: np.ndarray) -> Pivots:
+        """The same for some of the columns."""
+        if len(self.cores) == 1:
+            return self
+        return replace(self, root=self.root[mask], cores=[c for c, kept in zip(self.cores, mask, strict=True) if kept])
 
 
 def pivots(g: Gram, lam: np.ndarray, rank: int, seed: np.random.SeedSequence, at_once: int = BLOCK) -> Pivots:
@@ -72,14 +82,25 @@ def pivots(g: Gram, lam: np.ndarray, rank: int, seed: np.random.SeedSequence, at
         which[k : k + m] = chosen
         k += m
     F, which = F[:k], which[:k]
-    root = np.broadcast_to(1.0 / np.sqrt(lam), n)
-    F *= root.astype(np.float32)
-    core = np.zeros((0, 0))
-    if k:
-        core = scipy.linalg.blas.ssyrk(1.0, F.T, trans=1, lower=1).astype(np.float64)  # half of a product
-        core[np.diag_indices(k)] += 1.0
-        core = scipy.linalg.cholesky(core, lower=True, overwrite_a=True)
-    return Pivots(F, np.ascontiguousarray(root), core, which, float(rest.sum()) / max(whole, 1e-300), k / n)
+    root = np.sqrt(np.divide(1.0, lam, out=np.zeros_like(lam), where=lam > 0)).reshape(-1, n)
+    left = float(rest.sum()) / max(whole, 1e-300)
+    alike = k > 0 and bool((root == root[:, :1]).all(axis=1).any())
+    inner = scipy.linalg.blas.ssyrk(1.0, F.T, trans=1, lower=1) if alike else F[:, :0]  # FFᵀ: half of a product
+    return Pivots(F, root, [_core(F, one, inner, room.size) for one in root], which, left, k / n)
+
+
+def _core(F: np.ndarray, root: np.ndarray, inner: np.ndarray, room: int) -> np.ndarray:
+    """The Cholesky factor of 1 + FΛ⁻¹Fᵀ."""
+    k, n = F.shape
+    core = np.eye(k)
+    if k and (root == root[0]).all():
+        core += float(root[0]) ** 2 * inner
+    elif k:
+        step = max(room // k, 1)  # columns at a time that fit the room there is
+        for i in range(0, n, step):
+            part = np.multiply(F[:, i : i + step], root[i : i + step].astype(np.float32), dtype=np.float32)
+            core += part @ part.T
+    return scipy.linalg.cholesky(core, lower=True, overwrite_a=True) if k else core
 
 
 def _accept(rest: np.ndarray, drawn: np.ndarray, luck: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
