@@ -66,7 +66,6 @@ def test_the_linear_kernel_is_ridge_by_rows():
     assert np.allclose(X.T @ a.x, exact, atol=1e-8)
 
 
-@pytest.mark.slow
 def test_35_the_rate_of_single_steps_in_the_mean():  # (35): two-sided, over 200 seeds, 3 standard errors
     X, y = teacher(12, 2)
     K, lam = pairwise.rbf_kernel(X, gamma=2.0), 0.5
@@ -343,35 +342,44 @@ def test_bad_data_are_named():
     assert (y == kept[1]).all()
 
 
-def peak(code):
-    """Bytes of memory at the peak of a process, less those before its last statement."""
+def peak(n, memory):
+    """Bytes at the peak of a process that solves n points, less those before; and those its plan foretold."""
     script = f"""
 import resource, numpy as np, rowcol
 def rss(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 rng = np.random.default_rng(0)
 X = rng.standard_normal((600, 8)); y = np.sin(X[:, 0])
 rowcol.solve(X, y, kernel="rbf", alpha=1e-3, method="pcg", tol=1e-2, random_state=0)
-{code}
+X = rng.standard_normal(({n}, 8)); y = np.sin(2 * X[:, 0]) * X[:, 1]
+options = dict(kernel="rbf", alpha=1e-6 * {n}, tol=1e-2, memory={memory!r}, random_state=0)
+plan = rowcol.plan(X, y, **options)
+before = rss()
+result = rowcol.solve(X, y, **options)
+assert result.success, result
+print(rss() - before, plan.bytes)
 """
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    return float(found.stdout.split()[-1])
+    return [float(number) for number in found.stdout.split()]
 
 
-@pytest.mark.parametrize("memory", ["None", "'60 MB'"])
+def held(n, memory, limit):
+    extra, foretold = peak(n, memory)
+    assert extra <= 1.2 * foretold + 20e6
+    assert extra <= limit
+    assert limit < 8 * n * n / 2
+
+
+@pytest.mark.parametrize("memory", [None, "60 MB"])
 def test_memory_is_as_planned_and_never_square(memory):
-    n = 20_000
-    extra, plan = (
-        peak(f"""
-X = rng.standard_normal(({n}, 8)); y = np.sin(2 * X[:, 0]) * X[:, 1]
-plan = rowcol.plan(X, y, kernel="rbf", alpha=2e-2, tol=1e-2, memory={memory})
-before = rss()
-r = rowcol.solve(X, y, kernel="rbf", alpha=2e-2, tol=1e-2, memory={memory}, random_state=0)
-assert r.success, r
-print({what})""")
-        for what in ("rss() - before", "plan.bytes")
-    )
-    assert extra <= 1.2 * plan + 20e6
-    assert extra < 8 * n * n / 10
+    held(16_000, memory, 0.3e9 if memory is None else 90e6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("n", "memory", "limit"), [(36_000, None, 1e9), (36_000, "300MB", 0.36e9), (150_000, None, 2.5e9)]
+)
+def test_memory_of_many_points(n, memory, limit):
+    held(n, memory, limit)
 
 
 # --- the estimator -------------------------------------------------------------------------------------------------
