@@ -133,7 +133,7 @@ def fit(
         plan=with_learned(plan, way.learned),
         intercept=intercept,
         function=exact_function,
-        error_estimate=_estimate(way, asked, out, posed_as) if not fit_intercept else None,
+        error_estimate=_estimate(way, asked, out, function.bound) if not fit_intercept else None,
     )
     if status not in (Status.CONVERGED, Status.CALLBACK):
         worst = result.certificate
@@ -307,11 +307,12 @@ def _after(status: Status, certificate: Certificate, tol: float) -> Status:
     return status
 
 
-def _estimate(way: Way, asked: Problem, out: Outcome, posed_as: _Posed) -> Any:
-    """√(rᵀM⁻¹r), which is no less than the error in the energy norm as far as M is no more than K + Λ."""
+def _estimate(way: Way, asked: Problem, out: Outcome, bound: np.ndarray) -> Any:
+    """√(rᵀM⁻¹r), which is no less than the error in the energy norm as far as M is no more than K + Λ; or the bound."""
     if way.preconditioner is None:
         return None
     lam = ridge_of(asked)
     r = (out.residual - lam * out.beta) * (lam > 0)
     size = np.sqrt(np.maximum(np.einsum("qi,qi->q", r, way.preconditioner(r)), 0.0)) * asked.scale
+    size = np.minimum(size, bound)
     return float(size[0]) if asked.single else size
