@@ -51,6 +51,7 @@ class Conjugate:
     multiply: list[Multiply] = field(default_factory=list)  # Kv: quick first, then as exact as looks are
     spent: float = 0.0  # passes taken to get ready, not yet told
     patience: float = 30.0
+    aim: float = 0.5  # of tol, before a look: nearer to one where the recurrence knows the certificate itself
     column: np.ndarray | None = None  # ‖X_j‖, from the first look
     typical: float = 0.0  # their size before that, from the first step
     gamma: np.ndarray = field(default_factory=lambda: np.empty(0))

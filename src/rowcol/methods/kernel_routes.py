@@ -238,7 +238,7 @@ def _mover(way: Way, choice: Choice, alpha0: np.ndarray | None) -> Mover:
     r = asked.y.copy() if alpha0 is None else asked.y - product(g, x) - ridge_of(asked) * x
     multiply = [_by(quick)] if quick is g else [_by(quick), _by(g)]
     mover = Conjugate(
-        asked, g, "kernel", np.arange(len(x)), x, None, r, way.preconditioner, multiply, spent, patience=math.inf
+        asked, g, "kernel", np.arange(len(x)), x, None, r, way.preconditioner, multiply, spent, math.inf, 0.85
     )
     return mover
 

@@ -106,6 +106,7 @@ def run(
     watches = [Watch() for _ in range(q)]
     ended: Status | None = None
     plain_rows = problem.alpha == 0 and mover.needs_solution
+    aim = getattr(mover, "aim", 0.5)
 
     with ExitStack() as stack:
         if bar is not None:
@@ -127,7 +128,7 @@ def run(
                 watches[i].rounds.append((now.steps, float(gained)))
             if time.perf_counter() - began > stop.max_seconds:
                 ended = Status.SECONDS
-            which = np.array([due(watches[i], stop, out.passes, mover.patience) for i in ids], bool)
+            which = np.array([due(watches[i], stop, out.passes, mover.patience, aim) for i in ids], bool)
             stuck = np.zeros(ids.size, bool) if now.stuck is None else now.stuck
             if (which | stuck).any():
                 _look(problem, mover, which | stuck, watches, stop, out, None, plain_rows, stuck)

@@ -46,14 +46,17 @@ class Watch:
     doubts: int = 0  # rounds in a row that another method was predicted to be quicker
 
 
-def due(watch: Watch, stop: Stop, passes: float, patience: float) -> bool:
-    """Is an exact look worth its pass now? `patience`: passes before a plateau can be suspected."""
+def due(watch: Watch, stop: Stop, passes: float, patience: float, aim: float = 0.5) -> bool:
+    """Is an exact look worth its pass now?
+
+    `patience`: passes before a plateau can be suspected; `aim`: the share of tol an estimate must be below, as it errs.
+    """
     watch.suspect = False
     if watch.estimate == 0.0:
         return True
     since = passes - watch.looked
     # While a look costs more than all the steps so far, a few more steps to be sure are cheap.
-    aim = 0.1 if passes < 2 else 0.5
+    aim = min(aim, 0.1) if passes < 2 and aim <= 0.5 else aim
     if watch.factor * watch.estimate <= aim * stop.tol and since >= min(0.1 * watch.looked, 1.0):
         return True
     if passes >= max(patience, 1.1 * watch.flat_at):

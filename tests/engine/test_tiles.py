@@ -1,0 +1,77 @@
+"""Tiles on a few points, compiled or as plain Python: every base and shape against its formula, both ways to use it."""
+
+import numpy as np
+import pytest
+
+from rowcol.engine import tiles
+
+LOG2 = np.log(2.0)
+SHAPES = [
+    (tiles.Identity, (0.0,), lambda t: t),
+    (tiles.Decay, (0.0,), lambda t: np.exp2(-t)),
+    (tiles.RootDecay, (0.0,), lambda t: np.exp2(-np.sqrt(t))),
+    (tiles.Matern3, (0.0, 1.0, LOG2), lambda t: (1 + LOG2 * np.sqrt(t)) * np.exp(-LOG2 * np.sqrt(t))),
+    (
+        tiles.Matern5,
+        (0.0, 1.0, LOG2, 1 / 3),
+        lambda t: (1 + LOG2 * np.sqrt(t) + (LOG2 * np.sqrt(t)) ** 2 / 3) * np.exp(-LOG2 * np.sqrt(t)),
+    ),
+    (tiles.Power, (0.5, 2), lambda t: (t + 0.5) ** 2),
+    (tiles.Power, (0.5, 3), lambda t: (t + 0.5) ** 3),
+    (tiles.Power, (0.5, 4), lambda t: (t + 0.5) ** 4),
+    (tiles.Tanh, (0.1, 1.0, 2.0, 2 / LOG2, 126.0), lambda t: np.tanh(t + 0.1)),
+]
+BASES = [
+    (tiles.Dot, lambda x, y: (x[:, None] * y).sum(axis=-1)),
+    (tiles.Square, lambda x, y: ((x[:, None] - y) ** 2).sum(axis=-1)),
+    (tiles.Absolute, lambda x, y: np.abs(x[:, None] - y).sum(axis=-1)),
+    (tiles.Ratio, lambda x, y: ((x[:, None] - y) ** 2 / (x[:, None] + y)).sum(axis=-1)),
+]
+
+
+def in_tiles(X, width, dtype):
+    n, d = X.shape
+    out = np.zeros((-(-n // width), d + d % 2, width), dtype)
+    for i, x in enumerate(X):
+        out[i // width, :d, i % width] = x
+    return out, np.zeros((len(out), width), dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("d", [1, 2, 3, 4, 6, 9])
+@pytest.mark.parametrize(("base", "truth"), BASES, ids=lambda v: getattr(v, "__name__", "truth"))
+def test_bases(base, truth, d, dtype):
+    rng = np.random.default_rng(0)
+    X, Y = rng.random((7, d)) + 0.1, rng.random((10, d)) + 0.1
+    (left, c), (right, e) = in_tiles(X, 8, dtype), in_tiles(Y, 12, dtype)
+    c[:], e[:] = 0.25, 0.5
+    out = np.empty((5, 10), dtype)
+    tiles.fill(base(dtype(1)), tiles.Identity(dtype(0)), left[0], c[0], 2, 7, right[0], e[0], 10, out)
+    assert np.allclose(out, truth(X, Y)[2:] + 0.75, rtol=20 * np.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("shape", "constants", "truth"), SHAPES, ids=lambda v: getattr(v, "__name__", str(v)[:12]))
+def test_shapes_and_bands(shape, constants, truth, dtype):
+    """Written out, made of given bases, and multiplied on the way: to one side and to both."""
+    made = shape(*(dtype(v) if isinstance(v, float) else v for v in constants))
+    rng = np.random.default_rng(0)
+    X = rng.random((11, 3))
+    T, c = in_tiles(X, 4, dtype)
+    t = ((X[:, None] - X) ** 2).sum(axis=-1)
+    K, tol = truth(t), 50 * np.finfo(dtype).eps
+    bent = t.astype(dtype)
+    tiles.bend(made, np.zeros(11, dtype), np.zeros(11, dtype), bent)
+    assert np.allclose(bent, K, rtol=tol, atol=tol)
+    v, out = rng.standard_normal(11), np.zeros(11)
+    base = tiles.Square(dtype(1))
+    for b in range(3):
+        at = slice(4 * b, min(4 * b + 4, 11))
+        mine = v[at].astype(dtype)
+        common = base, made, T[b], c[b], mine.size, T, c, 11
+        tiles.band(*common, b, b + 1, mine, v.astype(dtype), out[at], np.empty(0))
+        image = np.zeros(11 - at.stop)
+        if image.size:
+            tiles.band(*common, b + 1, 3, mine, v.astype(dtype), out[at], image)
+            out[at.stop :] += image
+    assert np.allclose(out, K @ v, rtol=tol, atol=tol * 11)
