@@ -27,8 +27,8 @@ except ImportError:  # make bench installs it
 
 # 3e-1, 1e-1, 3e-2, ... 1e-13
 TOLERANCES = tuple(float(f"{digit}e-{power}") for power in range(1, 14) for digit in (3, 1))
-FLOPS = 1e10  # a second, of one core in LAPACK's least squares: to predict, never to report
-STREAM = 4e9  # bytes a second
+FLOPS = 4e10  # a second, at best, in LAPACK: to predict, never to report
+STREAM = 16e9  # bytes a second, at best
 MEMORY = 4e9  # bytes a rival may need beside X
 
 

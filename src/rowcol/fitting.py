@@ -5,25 +5,28 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from .asking import How
-from .core.certify import Certificate, certify
-from .core.gram import Gram, cross, diagonal, gram, product
-from .core.kernels import kernel_of
+from .core.certify import UNIT, Certificate, certify
+from .core.gram import Gram, cross, diagonal, gram, product, sizes2
+from .core.kernels import Precomputed, kernel_of
 from .core.problem import Problem, answer, posed, right_hand_sides, weights
 from .core.recipes import Kernel
-from .core.sides import points
+from .core.sides import leaves_of, points
 from .methods.choose import Plan, with_learned
 from .methods.kernel import ridge_of
 from .methods.kernel_routes import Way, choose, follow, planned
 from .methods.loop import Outcome
+from .methods.progress import Progress
 from .methods.result import MEANING, WORST_FIRST, ConvergenceWarning, Result, Status, count_passes
 
 SINGLE_LOSES = 1e-3  # of an entry, for certain kernels on hostile data: then steps are taken in double precision
@@ -51,19 +54,25 @@ class KernelFunction:
     centre: np.ndarray | None  # (1, n) or (q, n) weights that sum to one, where there is an intercept
     centre2: np.ndarray  # ‖φ̄‖² of the centre
     rough: bool  # single precision loses less than the tolerance allowed
+    live: np.ndarray | None  # columns of a given matrix that counted, if not all
     single: bool
     jobs: int
 
     def __call__(self, X: Any, return_bound: bool = False) -> Any:
         """Values at the rows of X; with `return_bound`, also how far the exact solution's can be, at most."""
         X = points(X)
+        if self.live is not None:
+            X = X[:, self.live]  # of a given matrix, the columns of points that counted
         q = len(self.coefficients)
+        if return_bound and not self.exact.kernel.definite:
+            raise ValueError("there is no bound where the kernel is not positive definite: leave out return_bound")
         rows = (
             self.coefficients
             if not (return_bound and self.centre is not None)
             else np.vstack([self.coefficients, self.centre])
         )
         values, reach = np.empty((q, X.shape[0])), np.empty((len(self.centre2), X.shape[0]))
+        top = np.empty(X.shape[0])
         with shared(self.jobs) as pool:
             much = X.shape[0] * self.exact.shape[1] > MUCH
             g = replace(self.quick if much and self.rough and not return_bound else self.exact, pool=pool)
@@ -73,13 +82,18 @@ class KernelFunction:
                 values[:, i : i + CHUNK] = found[:q] + self.intercept[:, None]
                 if return_bound:
                     at = diagonal(some)[None]
+                    top[i : i + CHUNK] = np.sqrt(np.maximum(at[0], 0.0))
                     if self.centre is not None:
                         at = at - 2 * found[q:] + self.centre2[:, None]
                     reach[:, i : i + CHUNK] = np.sqrt(np.maximum(at, 0.0))
         out = values[0] if self.single else np.ascontiguousarray(values.T)
         if not return_bound:
             return out
-        bounds = self.bound[:, None] * reach
+        # and what rounding does to this very sum
+        summed = self.exact.error + UNIT * (self.exact.width + self.exact.shape[1] / self.exact.width + 3)
+        sizes = np.abs(self.coefficients) @ np.sqrt(sizes2(self.exact))
+        rounding = summed * sizes[:, None] * top + 4 * UNIT * (np.abs(values) + np.abs(self.intercept)[:, None])
+        bounds = self.bound[:, None] * reach + rounding
         return out, bounds[0] if self.single else np.ascontiguousarray(bounds.T)
 
 
@@ -101,13 +115,18 @@ def fit(
     asked = posed_as.asked
     with ExitStack() as stack:
         stack.enter_context(np.errstate(over="ignore", invalid="ignore", divide="ignore"))  # it is found, and said
+        if how.limit_blas is not None:
+            stack.enter_context(threadpool_limits(how.limit_blas, "blas"))
         pool = stack.enter_context(shared(how.jobs))
+        leaves = len(leaves_of(posed_as.kernel))
+        choice = choose(posed_as.X, len(asked.y), leaves, how.method, how.memory, how.stop)
         exact, quick = _grams(posed_as, pool)
         asked = asked._replace(X=exact)
-        choice = choose(posed_as.X, len(asked.y), how.method, how.memory, how.stop.tol)
-        plan = planned(posed_as.X, None, asked, choice, how.stop, how.memory, how.jobs)
+        plan = planned(posed_as.X, leaves, None, asked, choice, how.stop, how.memory, how.jobs)
         stop = how.stop._replace(tol=how.stop.tol / 2) if fit_intercept else how.stop
-        way = Way(asked, quick, stop, how.seed, how.memory, how.sampler, how.callback, how.bar, how.method == "auto")
+        sampler = how.sampler if isinstance(how.sampler, str) else _weights_of(how.sampler, posed_as)
+        watch = None if how.callback is None else partial(_whole, how.callback, posed_as, fit_intercept)
+        way = Way(asked, quick, stop, how.seed, how.memory, sampler, watch, how.bar, how.method == "auto")
         out = follow(way, choice, _start(x0, posed_as))
         function, certificates, x, intercept = _finish(posed_as, asked, out, quick, how, fit_intercept)
     statuses = [out.statuses[i] for i in range(len(certificates))]
@@ -147,12 +166,11 @@ def plan_fit(X: Any, y: Any, kernel: Any, alpha: Any, how: How, sample_weight: A
     posed_as = _pose(X, y, kernel, alpha, how, sample_weight, False)
     some = np.sort(np.random.default_rng(0).choice(posed_as.X.shape[0], min(posed_as.X.shape[0], 2000), replace=False))
     few = posed_as.X[some]
-    if posed_as.X.shape[0] == posed_as.X.shape[1] and type(posed_as.kernel).__name__ == "Precomputed":
-        few = few[:, some]
+    few = few[:, some] if _is_given(posed_as.kernel) else few
+    leaves, asked = len(leaves_of(posed_as.kernel)), posed_as.asked
+    choice = choose(posed_as.X, len(asked.y), leaves, how.method, how.memory, how.stop)
     g = gram(posed_as.kernel, few, np.float64)
-    choice = choose(posed_as.X, len(posed_as.asked.y), how.method, how.memory, how.stop.tol)
-    asked = posed_as.asked
-    return planned(posed_as.X, g, asked, choice, how.stop, how.memory, how.jobs)
+    return planned(posed_as.X, leaves, g, asked, choice, how.stop, how.memory, how.jobs)
 
 
 # --- before ----------------------------------------------------------------------------------------------------------
@@ -177,6 +195,8 @@ class _Shape:
 
 def _pose(X: Any, y: Any, kernel: Any, alpha: Any, how: How, sample_weight: Any, fit_intercept: Any) -> _Posed:
     kernel = kernel_of(kernel)
+    if how.method != "rk" and not (isinstance(how.sampler, str) and how.sampler == "auto"):
+        raise ValueError(f"with a kernel only method='rk' picks single points: leave out sampler for {how.method!r}")
     if not isinstance(fit_intercept, (bool, np.bool_)):
         raise TypeError(f"fit_intercept must be True or False, got {fit_intercept!r}")
     X = points(X)
@@ -194,7 +214,11 @@ def _pose(X: Any, y: Any, kernel: Any, alpha: Any, how: How, sample_weight: Any,
     b, mean, many = b[live], np.zeros(b.shape[1]), b.shape[1]
     if fit_intercept:
         mean = ((total @ b if total.ndim == 1 else np.einsum("qi,iq->q", total, b)).T / total.sum(axis=-1)).T
-        b = np.hstack([b - mean, np.ones((live.size, 1 if total.ndim == 1 else many))])
+        spread_of = b - mean
+        spread_of[:, np.abs(spread_of).max(axis=0) <= 8 * UNIT * np.abs(b).max(axis=0)] = (
+            0.0  # a constant, but for rounding
+        )
+        b = np.hstack([spread_of, np.ones((live.size, 1 if total.ndim == 1 else many))])
     given = None if sample_weight is None and inverse is None else total
     if live.size < n:
         X = X[live][:, live] if _is_given(kernel) else X[live]
@@ -206,7 +230,7 @@ def _pose(X: Any, y: Any, kernel: Any, alpha: Any, how: How, sample_weight: Any,
 
 
 def _is_given(kernel: Kernel) -> bool:
-    return type(kernel).__name__ == "Precomputed"
+    return any(isinstance(leaf, Precomputed) for leaf in leaves_of(kernel))
 
 
 def _ridge(alpha: Any, n: int, q: int) -> tuple[float, np.ndarray | None]:
@@ -236,7 +260,9 @@ def _grams(posed_as: _Posed, pool: Executor | None) -> tuple[Gram, Gram]:
     if any(leaf.recipe is None for leaf in exact.leaves):
         return exact, exact  # a function, or a given matrix, would be converted on every visit
     quick = gram(posed_as.kernel, posed_as.X, np.float32, pool)
-    safe = quick.error <= SINGLE_LOSES and all(leaf.reach < 1e15 for leaf in quick.leaves)
+    size = sizes2(exact)
+    in_range = float(size.mean()) > 1e-30 and float(size.max()) < 1e30
+    safe = in_range and quick.error <= SINGLE_LOSES and all(leaf.reach < 1e15 for leaf in quick.leaves)
     return exact, quick if safe else exact
 
 
@@ -252,7 +278,14 @@ def _start(x0: Any, posed_as: _Posed) -> np.ndarray | None:
     if not np.isfinite(source).all():
         raise ValueError("x0 has a NaN or infinity")
     out = np.zeros_like(asked.y)
-    out[:many] = source.reshape(posed_as.count, -1)[posed_as.live].T / asked.scale[:many, None]
+    scale = np.where(asked.y[:many].any(axis=1), asked.scale[:many], np.inf)[
+        :, None
+    ]  # where y is zero so is the answer
+    out[:many] = source.reshape(posed_as.count, -1)[posed_as.live].T / scale
+    if not (np.abs(out) < 1e140).all():
+        raise ValueError("x0 is too large beside y: rescale it, or start from zero")
+    if asked.weight is not None and asked.weight.ndim == 2:
+        out *= asked.weight > 0
     return out
 
 
@@ -269,16 +302,15 @@ def _finish(
     if fit_intercept:
         # (K + Λ)u = y, (K + Λ)v = 1: α = u − tv sums to zero, and b is the mean of what it leaves
         q, ones = len(intercept), asked.weight if asked.weight is not None else np.ones(beta.shape[1])
-        u, v = beta[:q] * asked.scale[:q, None], beta[q:] * asked.scale[q:, None]
-        alpha = u - (u.sum(axis=1) / v.sum(axis=1))[:, None] * v
+        v = beta[q:] * asked.scale[q:, None]
+        alpha = _summing_to_zero(beta[:q], v)  # it, y and what follows are in units of scale
         w = ones.reshape(-1, beta.shape[1])[: len(v)]
         centre = w / w.sum(axis=1, keepdims=True)
-        y = asked.y[:q] * asked.scale[:q, None]
+        y, scale = asked.y[:q], asked.scale[:q]
         both = product(exact, np.vstack([alpha, centre]))
         offset = np.einsum("qi,qi->q", y - both[:q], np.broadcast_to(centre, y.shape))
         centre2 = np.einsum("qi,qi->q", centre, both[q:])
-        intercept = posed_as.mean + offset
-        scale = np.ones(len(alpha))
+        intercept = posed_as.mean + offset * scale
         kept = asked.weight if asked.weight is None or asked.weight.ndim == 1 else asked.weight[:q]
         live = 1.0 if kept is None or kept.ndim == 1 else kept > 0
         whole = asked._replace(y=(y - offset[:, None]) * live, scale=scale, weight=kept)
@@ -288,16 +320,42 @@ def _finish(
     full = np.zeros((len(beta), posed_as.count))
     full[:, posed_as.live] = beta
     x = answer(asked, full)
-    bound = np.array([c.error_bound for c in certificates], float)
+    lost = np.linalg.norm(x.reshape(posed_as.count, -1).T / asked.scale[:, None] - full, axis=1)
+    if not (lost <= 1e-3 * np.linalg.norm(full, axis=1)).all():
+        raise ValueError("the coefficients are too large or too small for float64: rescale y, the kernel or alpha")
+    bound = np.array([np.inf if c.error_bound is None else c.error_bound for c in certificates])
+    of_given = posed_as.live if _is_given(posed_as.kernel) and posed_as.live.size < posed_as.count else None
     shown = intercept[0] if asked.single else intercept
     coefficients = beta * asked.scale[:, None]
     # errors of single precision add up like random ones
     lost = 4 * 2.0**-24 * np.linalg.norm(beta, axis=1) * math.sqrt(float(np.abs(diagonal(exact)).max()))
     rough = bool((lost <= how.stop.tol * np.linalg.norm(asked.y[: len(beta)], axis=1) / math.sqrt(beta.shape[1])).all())
     function = KernelFunction(
-        quick, exact, coefficients, intercept, bound, centre, centre2, rough, asked.single, how.jobs
+        quick, exact, coefficients, intercept, bound, centre, centre2, rough, of_given, asked.single, how.jobs
     )
     return function, certificates, x, (float(shown) if asked.single else shown) if fit_intercept else None
+
+
+def _summing_to_zero(u: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """u − tv; u itself where v is not known yet."""
+    total = v.sum(axis=1)
+    return u - np.divide(u.sum(axis=1), total, out=np.zeros(len(u)), where=total > 0)[:, None] * v
+
+
+def _whole(callback: Callable[[Progress], object], posed_as: _Posed, fit_intercept: bool, part: Progress) -> object:
+    """Show a callback the coefficients of all the user's points, and no column that is not theirs."""
+    x = part.x.reshape(posed_as.live.size, -1).T
+    q = len(posed_as.mean)
+    x = _summing_to_zero(x[:q], x[q:]) if fit_intercept and len(x) > q else x[:q]
+    full = np.zeros((posed_as.count, q))
+    full[posed_as.live] = x.T
+    return callback(replace(part, x=full[:, 0] if posed_as.asked.single else full))
+
+
+def _weights_of(sampler: Any, posed_as: _Posed) -> Any:
+    """Those of the points that count."""
+    given = np.asarray(sampler)
+    return given[posed_as.live] if given.shape == (posed_as.count,) else given
 
 
 def _after(status: Status, certificate: Certificate, tol: float) -> Status:
@@ -314,5 +372,5 @@ def _estimate(way: Way, asked: Problem, out: Outcome, bound: np.ndarray) -> Any:
     lam = ridge_of(asked)
     r = (out.residual - lam * out.beta) * (lam > 0)
     size = np.sqrt(np.maximum(np.einsum("qi,qi->q", r, way.preconditioner(r)), 0.0)) * asked.scale
-    size = np.minimum(size, bound)
+    size = np.minimum(size * math.sqrt(way.preconditioner.slack), bound)
     return float(size[0]) if asked.single else size

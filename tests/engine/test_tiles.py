@@ -63,15 +63,20 @@ def test_shapes_and_bands(shape, constants, truth, dtype):
     bent = t.astype(dtype)
     tiles.bend(made, np.zeros(11, dtype), np.zeros(11, dtype), bent)
     assert np.allclose(bent, K, rtol=tol, atol=tol)
-    v, out = rng.standard_normal(11), np.zeros(11)
     base = tiles.Square(dtype(1))
-    for b in range(3):
-        at = slice(4 * b, min(4 * b + 4, 11))
-        mine = v[at].astype(dtype)
-        common = base, made, T[b], c[b], mine.size, T, c, 11
-        tiles.band(*common, b, b + 1, mine, v.astype(dtype), out[at], np.empty(0))
-        image = np.zeros(11 - at.stop)
-        if image.size:
-            tiles.band(*common, b + 1, 3, mine, v.astype(dtype), out[at], image)
-            out[at.stop :] += image
-    assert np.allclose(out, K @ v, rtol=tol, atol=tol * 11)
+    for columns in (1, 3):
+        v, out = rng.standard_normal((columns, 11)), np.zeros((columns, 11))
+        other = np.zeros((columns, 11))
+        w, nothing = v.astype(dtype), np.empty((columns, 0))
+        for b in range(3):
+            at = slice(4 * b, min(4 * b + 4, 11))
+            mine, image = w[:, at], np.zeros((columns, 11 - at.stop))
+            common = base, made, T[b], c[b], mine.shape[1], T, c, 11
+            tiles.band(*common, b, b + 1, mine, w, out[:, at], nothing)
+            tiles.spend(bent[at, at].copy(), mine, w, 4 * b, other[:, at], nothing)
+            if image.size:
+                tiles.band(*common, b + 1, 3, mine, w, out[:, at], image)
+                out[:, at.stop :] += image
+                tiles.spend(bent[at, at.stop :].copy(), mine, w, at.stop, other[:, at], other[:, at.stop :])
+        assert np.allclose(out, v @ K, rtol=tol, atol=tol * 11)
+        assert np.allclose(other, v @ K, rtol=tol, atol=tol * 11)

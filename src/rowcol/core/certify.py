@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
-from .gram import Gram, diagonal, product
+from .gram import Gram, product, sizes2
 from .problem import Problem, explain_values
 from .products import (
     Products,
@@ -186,7 +186,7 @@ def _certify_kernel(problem: Problem, g: Gram, alpha: np.ndarray, ids: np.ndarra
     y, lam = _chosen(problem, ids), problem.alpha
     rho = y - product(g, alpha)
     if not (column2 >= 0).all():
-        column2[:] = np.maximum(np.abs(diagonal(g)), 0.0 if g.kernel.definite else 1.0)
+        column2[:] = sizes2(g)
     sizes, certificates = np.sqrt(column2), []
     # |δK_ij| ≤ error √(k_ii k_jj), and a sum of a tile's width, then of as many tiles
     unit = g.error + UNIT * (g.width + len(y[0]) / g.width + 3)
@@ -201,10 +201,10 @@ def _certify_kernel(problem: Problem, g: Gram, alpha: np.ndarray, ids: np.ndarra
         )
         if not math.isfinite(left + d_left):
             raise ValueError("the numbers met on the way leave float64: rescale X, y, alpha or sample_weight")
-        bound = (left + d_left) / (2 * math.sqrt(lam))
+        bound = (left + d_left) / (2 * math.sqrt(lam)) if g.kernel.definite else None
         value, rounding = (left + d_left) / max(size, 1e-300), d_left / max(size, 1e-300)
         if size == 0.0 and not alpha[q].any():
-            value = rounding = bound = 0.0
+            value, rounding, bound = 0.0, 0.0, None if bound is None else 0.0
         exhausted = left <= 3 * d_left
         one = Certificate("gap", value, rounding, 0.0, _norm(root * rho[q]), math.nan, bound, exhausted)
         certificates.append(_in_users_units(one, scale, problem.gauge))

@@ -1,7 +1,7 @@
 """A kernel matrix that is never formed: the points of its two sides, and products with it tile by tile.
 
 A kernel is a tree whose leaves are one-line kernels, functions, or a given matrix: tiles of the leaves are made, and
-combined. Where there is one leaf and one vector, the compiled tiles multiply on the way and nothing is written out.
+combined. Where there is one leaf, the compiled tiles multiply on the way and nothing is written out.
 
 Threads share rows of tiles, and what they find is added up in a fixed order: bits do not depend on how many there are.
 """
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import Executor
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -18,16 +17,15 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..engine.tiles import Absolute, Dot, Ratio, Square, band, bend, fill
+from ..engine.tiles import Absolute, Dot, Ratio, Square, band, bend, fill, spend
 from .kernels import Function, Precomputed
 from .products import spread
 from .recipes import Kernel, Product, Scaled, Sum
-from .sides import Leaf, Side, leaves_of, points, settle, side_of, some_of, tree_error
-from .threads import alone
+from .sides import Leaf, Side, leaves_of, points, settle, side_of, some_of, symmetric, tree_error
 
 WIDE, NARROW = 1024, 512  # points in a tile; narrower where there are few, so that threads have enough to share
-LINES = 256  # of a tile that is written out, for BLAS to multiply
-MANY = 96  # features: from here on BLAS makes the bases quicker
+LINES = 256  # of a tile that is written out
+MANY = 384  # features: from here on BLAS makes the bases quicker
 
 
 @dataclass(eq=False)
@@ -40,6 +38,7 @@ class Gram:
     right: tuple[Side, ...]
     shape: tuple[int, int]
     features: int
+    sparse: bool
     dtype: type
     width: int
     pool: Executor | None
@@ -60,14 +59,17 @@ def gram(kernel: Kernel, X: Any, dtype: type = np.float64, pool: Executor | None
     n = X.shape[0]
     width = WIDE if n >= 8 * WIDE else NARROW
     leaves = tuple(settle(one, X, dtype) for one in leaves_of(kernel))
+    X = symmetric(X) if any(isinstance(leaf.kernel, Precomputed) for leaf in leaves) else X
     sides = tuple(side_of(leaf, X, dtype, width) for leaf in leaves)
-    return Gram(kernel, leaves, sides, sides, (n, n), X.shape[1], dtype, width, pool)
+    return Gram(kernel, leaves, sides, sides, (n, n), X.shape[1], sp.issparse(X), dtype, width, pool)
 
 
 def cross(g: Gram, A: Any) -> Gram:
     """k(a, x) of new points with those of g."""
     if A.shape[1] != g.features:
         raise ValueError(f"points must have {g.features} features, as those fitted, got {A.shape[1]}")
+    if sp.issparse(A) != g.sparse:  # as those fitted
+        A = sp.csr_array(A) if g.sparse else A.toarray()
     left = tuple(side_of(leaf, A, g.dtype, g.width) for leaf in g.leaves)
     return replace(g, left=left, shape=(A.shape[0], g.shape[1]))
 
@@ -125,7 +127,7 @@ def _leaf_tile(g: Gram, k: int, b: int, w_left: int, start: int, stop: int, c: i
     a, c_right = left.offsets[b][start:stop], right.offsets[c][: j1 - j0]
     if left.raw is not None:
         out: np.ndarray = np.ascontiguousarray((left.raw[i0:i1] @ right.raw[j0:j1].T).toarray(), dtype=g.dtype)
-    elif leaf.dots and left.tiles.shape[1] >= MANY:
+    elif _by_blas(leaf, left):
         out = left.tiles[b][:, start:stop].T @ right.tiles[c][:, : j1 - j0]
     else:
         out = np.empty((stop - start, j1 - j0), g.dtype)
@@ -165,13 +167,13 @@ def _combined(kernel: Kernel, parts: Iterator[np.ndarray]) -> np.ndarray:
 
 
 def _fused(g: Gram) -> bool:
-    """Can the compiled tiles multiply on the way, or must tiles be written out for BLAS?"""
+    """Can the compiled tiles multiply on the way, or must tiles be written out first?"""
     return (
         len(g.leaves) == 1
         and g.kernel is g.leaves[0].kernel
         and g.leaves[0].recipe is not None
         and g.left[0].raw is None
-        and not (g.leaves[0].dots and g.left[0].tiles.shape[1] >= MANY)
+        and not _by_blas(g.leaves[0], g.left[0])
     )
 
 
@@ -182,18 +184,18 @@ def product(g: Gram, v: np.ndarray) -> np.ndarray:
     """K v for each row of v, in float64; where both sides are the same points, every tile serves twice."""
     n, _ = g.shape
     out = np.zeros((len(v), n))
+    if not v.any():
+        return out
     work: np.ndarray = np.ascontiguousarray(v, dtype=g.dtype)
-    one = len(v) == 1 and _fused(g)
-    w = _left_width(g)
+    w, make = _left_width(g), _fused_band if _fused(g) else _written_band
 
     def band_of(b: int) -> tuple[int, np.ndarray, np.ndarray]:
-        return (b, *(_fused_band if one else _blas_band)(g, work, b, w))
+        return (b, *make(g, work, b, w))
 
-    with nullcontext() if one or g.pool is None else alone():
-        for b, mine, image in spread(g.pool, band_of, list(range(-(-n // w)))):
-            out[:, b * w : b * w + mine.shape[1]] += mine
-            if image.size:
-                out[:, (b + 1) * w :] += image
+    for b, mine, image in spread(_pool(g), band_of, list(range(-(-n // w)))):
+        out[:, b * w : b * w + mine.shape[1]] += mine
+        if image.size:
+            out[:, (b + 1) * w :] += image
     return out
 
 
@@ -201,36 +203,47 @@ def _left_width(g: Gram) -> int:
     return next((side.offsets.shape[1] for side in g.left if side.offsets.size), g.width)
 
 
+def _by_blas(leaf: Leaf, side: Side) -> bool:
+    return leaf.dots and side.raw is None and side.tiles.shape[1] >= MANY
+
+
+def _pool(g: Gram) -> Executor | None:
+    """Our threads, unless tiles are made by BLAS, which has its own: the two never multiply."""
+    return None if any(_by_blas(leaf, side) for leaf, side in zip(g.leaves, g.left, strict=True)) else g.pool
+
+
 def _fused_band(g: Gram, v: np.ndarray, b: int, w: int) -> tuple[np.ndarray, np.ndarray]:
     leaf, left, right, (n, m) = g.leaves[0], g.left[0], g.right[0], g.shape
     assert leaf.recipe is not None
     base, shape = _base(leaf, g.dtype), leaf.recipe.shape_in(g.dtype)
-    count, last = min(w, n - b * w), len(right.tiles)
-    out, nothing, mine = np.zeros(count), np.empty(0), v[0, b * w : b * w + count]
-    image = np.zeros(max(m - (b + 1) * w, 0)) if g.symmetric else nothing
+    count, last, q = min(w, n - b * w), len(right.tiles), len(v)
+    out, nothing, mine = np.zeros((q, count)), np.empty((q, 0)), v[:, b * w : b * w + count]
+    image = np.zeros((q, max(m - (b + 1) * w, 0))) if g.symmetric else nothing
     tile = left.tiles[b], left.offsets[b], count, right.tiles, right.offsets, m
-    stops = [*range(b + 1 if g.symmetric else 0, last, 128), last]  # so that no compiled call is long
+    step = max(128 // q, 1)  # so that no compiled call is long
+    stops = [*range(b + 1 if g.symmetric else 0, last, step), last]
     if g.symmetric:
-        band(base, shape, *tile, b, b + 1, mine, v[0], out, nothing)
+        band(base, shape, *tile, b, b + 1, mine, v, out, nothing)
     for first, stop in pairwise(stops):
-        part = image[(first - b - 1) * w : (stop - b - 1) * w] if g.symmetric else nothing
-        band(base, shape, *tile, first, stop, mine if g.symmetric else v[0], v[0], out, part)
-    return out[None], image[None] if g.symmetric else np.empty((1, 0))
+        part = image[:, (first - b - 1) * w : (stop - b - 1) * w] if g.symmetric else nothing
+        band(base, shape, *tile, first, stop, mine if g.symmetric else v, v, out, part)
+    return out, image
 
 
-def _blas_band(g: Gram, v: np.ndarray, b: int, w: int) -> tuple[np.ndarray, np.ndarray]:
+def _written_band(g: Gram, v: np.ndarray, b: int, w: int) -> tuple[np.ndarray, np.ndarray]:
     n, m = g.shape
-    count = min(w, n - b * w)
-    out = np.zeros((len(v), count))
-    image = np.zeros((len(v), max(m - (b + 1) * w, 0) if g.symmetric else 0))
+    count, q = min(w, n - b * w), len(v)
+    out = np.zeros((q, count))
+    image, nothing = np.zeros((q, max(m - (b + 1) * w, 0) if g.symmetric else 0)), np.empty((q, 0))
     for c in range(b if g.symmetric else 0, -(-m // g.width)):
         j0, j1 = c * g.width, min((c + 1) * g.width, m)
         for start in range(0, count, LINES):
             stop = min(start + LINES, count)
             tile = _tile(g, b, start, stop, c)
-            out[:, start:stop] += v[:, j0:j1] @ tile.T
-            if g.symmetric and c > b:
-                image[:, j0 - (b + 1) * w : j1 - (b + 1) * w] += v[:, b * w + start : b * w + stop] @ tile
+            twice = g.symmetric and c > b
+            mine = v[:, b * w + start : b * w + stop] if twice else v
+            part = image[:, j0 - (b + 1) * w : j1 - (b + 1) * w] if twice else nothing
+            spend(tile, mine, v, j0, out[:, start:stop], part)
     return out, image
 
 
@@ -247,9 +260,8 @@ def written(g: Gram, out: np.ndarray | None = None) -> np.ndarray:
                 stop = min(start + LINES, count)
                 out[b * w + start : b * w + stop, c * g.width : (c + 1) * g.width] = _tile(g, b, start, stop, c)
 
-    with nullcontext() if g.pool is None else alone():
-        for _ in spread(g.pool, column, list(range(-(-m // g.width)))):
-            pass
+    for _ in spread(_pool(g), column, list(range(-(-m // g.width)))):
+        pass
     return out
 
 
@@ -260,8 +272,17 @@ def block(g: Gram, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
 
 def diagonal(g: Gram) -> np.ndarray:
     """k(x_i, x_i) of the points on the left, in float64."""
+    if not g.symmetric and any(isinstance(leaf.kernel, Precomputed) for leaf in g.leaves):
+        raise ValueError("a precomputed kernel does not say k(x, x) of new points, so there is no bound for them")
     parts = iter([_leaf_diagonal(leaf, side, g.shape[0]) for leaf, side in zip(g.leaves, g.left, strict=True)])
     return _combined(g.kernel, parts)
+
+
+def sizes2(g: Gram) -> np.ndarray:
+    """s_i² with |k(x_i, x_j)| ≤ s_i s_j: k(x_i, x_i), or a bound where a leaf is not positive definite."""
+    parts = [_leaf_diagonal(leaf, side, g.shape[0]) for leaf, side in zip(g.leaves, g.left, strict=True)]
+    kept = [np.abs(d) if leaf.kernel.definite else np.full_like(d, leaf.bound) for leaf, d in zip(g.leaves, parts)]
+    return _combined(g.kernel, iter(kept))
 
 
 def _leaf_diagonal(leaf: Leaf, side: Side, n: int) -> np.ndarray:

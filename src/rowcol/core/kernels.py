@@ -185,8 +185,7 @@ class Polynomial(Kernel):
     def __post_init__(self) -> None:
         _check_scales(self)
         real_number(self.degree, "degree", above=0.0)
-        if not math.isfinite(self.coef0):
-            raise ValueError(f"coef0 must be finite, got {self.coef0!r}")
+        real_number(self.coef0, "coef0", at_least=-1e300)
 
     length_scale = None
 
@@ -239,6 +238,7 @@ class Sigmoid(Kernel):
 
     def __post_init__(self) -> None:
         _check_scales(self)
+        real_number(self.coef0, "coef0", at_least=-1e300)
 
     length_scale = None
 

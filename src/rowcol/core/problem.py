@@ -201,6 +201,8 @@ def _precision(dtype: np.dtype, name: str) -> np.dtype:
 
 def explain_values(X: Any) -> str:
     """Why arithmetic on X went wrong: where it holds NaN or infinity, or numbers whose squares leave float64."""
+    if hasattr(X, "kernel"):
+        return "kernel values, or sums of them, leave float64: rescale X, the kernel, y or alpha"
     if isinstance(X, LinearOperator):
         return "products with the operator X leave float64, or give NaN or infinity: rescale it, or mend it"
     parts = [X.data] if sp.issparse(X) else (X[i : i + 4096] for i in range(0, X.shape[0], 4096))

@@ -33,7 +33,11 @@ class Kernel:
         return Sum(self, _operand(other))
 
     def __mul__(self, other: Any) -> Kernel:
-        return Scaled(self, float(other)) if isinstance(other, (int, float)) else Product(self, _operand(other))
+        return (
+            Scaled(self, float(other))
+            if isinstance(other, (int, float, np.integer, np.floating))
+            else Product(self, _operand(other))
+        )
 
     __rmul__ = __mul__
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from .kernels import Function, Precomputed
+from .kernels import Function, Polynomial, Precomputed, Sigmoid
 from .problem import explain_values, matrix
 from .recipes import Kernel, Product, Recipe, Scaled, Sum
 
@@ -33,6 +33,7 @@ class Leaf(NamedTuple):
     dots: bool  # the base is made of dot products
     reach: float  # the largest norm of a prepared point
     error: float  # of an entry, against √(k_ii k_jj), in the precision of the tiles
+    bound: float  # that no entry exceeds, where the kernel is not positive definite: it stands for k_ii then
 
 
 class Side(NamedTuple):
@@ -69,20 +70,16 @@ def settle(kernel: Kernel, X: Any, dtype: type) -> Leaf:
     if isinstance(kernel, (Function, Precomputed)):
         if isinstance(kernel, Precomputed) and (sp.issparse(X) or X.shape[0] != X.shape[1]):
             raise ValueError(f"a precomputed kernel matrix must be square and dense, got shape {X.shape}")
-        if isinstance(kernel, Precomputed):
-            _check_symmetric(X)
-        return Leaf(kernel, None, None, False, 1.0, 2 * unit)
+        return Leaf(kernel, None, None, False, 1.0, 2 * unit, 1.0)
     d = X.shape[1]
     recipe = kernel.recipe(d)
     if sp.issparse(X) and recipe.base not in ("dot", "distance"):
         raise TypeError(f"sparse X is for kernels of dot products and Euclidean distances, not {type(kernel).__name__}")
-    if recipe.base == "ratio" and (X < 0).any():
-        raise ValueError("the chi-squared kernel is for features that are not negative")
     shifts = recipe.base in ("distance", "absolute") and not sp.issparse(X)
     centre = X.mean(axis=0, dtype=np.float64) if shifts else None
-    made = Leaf(kernel, recipe, centre, False, 0.0, 0.0)
+    made = Leaf(kernel, recipe, centre, False, 0.0, 0.0, 1.0)
     reach2 = 0.0
-    for i in range(0, X.shape[0], step := max(4_000_000 // d, 1)):
+    for i in range(0, X.shape[0], step := max(500_000 // d, 1)):
         part = prepared(made, X[i : i + step])
         squares = part.multiply(part).sum(axis=1) if sp.issparse(part) else np.einsum("ij,ij->i", part, part)
         reach2 = max(reach2, float(np.max(squares)))
@@ -92,28 +89,50 @@ def settle(kernel: Kernel, X: Any, dtype: type) -> Leaf:
     if recipe.base == "distance":
         lossless = recipe.slope * unit * 2 * reach2 <= LOST[np.dtype(dtype).itemsize]
         dots = sp.issparse(X) or (d > FEW and lossless)
-    return made._replace(dots=dots, reach=math.sqrt(reach2), error=_entry_error(recipe, d, dots, reach2, unit))
+    if isinstance(kernel, Polynomial):
+        _check_degree(kernel, X, reach2)
+    error, bound = _entry_error(kernel, recipe, d, dots, reach2, unit)
+    return made._replace(dots=dots, reach=math.sqrt(reach2), error=error, bound=bound)
 
 
-def _check_symmetric(K: np.ndarray) -> None:
+def _check_degree(kernel: Polynomial, X: Any, reach2: float) -> None:
+    """A fraction is no power of a negative number."""
+    safe = kernel.coef0 >= reach2 or (kernel.coef0 >= 0 and (X.data if sp.issparse(X) else X).min(initial=0.0) >= 0)
+    if kernel.degree != int(kernel.degree) and not safe:
+        raise ValueError(f"degree must be a whole number where x·y + coef0 can be negative, got {kernel.degree!r}")
+
+
+def symmetric(K: np.ndarray) -> np.ndarray:
+    """A given matrix, or (K + Kᵀ)/2 where rounding has made it less than symmetric; an error where more has."""
+    same = True
     for i in range(0, len(K), BAND):
-        part = K[i : i + BAND]
-        if not np.allclose(part, K[:, i : i + BAND].T, rtol=1e-5, atol=1e-7 * float(np.abs(part).max())):
+        part, other = K[i : i + BAND], K[:, i : i + BAND].T
+        same = same and bool((part == other).all())
+        if not same and not np.allclose(part, other, rtol=1e-5, atol=1e-7 * float(np.abs(part).max())):
             raise ValueError("the precomputed kernel matrix is not symmetric")
+    return K if same else 0.5 * K + 0.5 * K.T
 
 
-def _entry_error(recipe: Recipe, d: int, dots: bool, reach2: float, unit: float) -> float:
-    """How far an entry can be off, against √(k_ii k_jj): features, base, shape."""
+def _entry_error(kernel: Kernel, recipe: Recipe, d: int, dots: bool, reach2: float, unit: float) -> tuple[float, float]:
+    """How far an entry can be off, against √(k_ii k_jj): features, base, shape. And what no entry exceeds.
+
+    Where the kernel is not positive definite k_ii says nothing of other entries: there it is against that bound.
+    """
+    if isinstance(kernel, Polynomial):  # powers multiply relative errors
+        top, degree = reach2 + abs(kernel.coef0), float(kernel.degree)
+        bound = math.exp(min(degree * math.log(max(top, 1e-300)), 700.0))
+        return max(degree, 1.0) * (d + 8) * unit, bound
+    if isinstance(kernel, Sigmoid):  # its slope is at most one
+        return (d + 8) * unit * (reach2 + abs(kernel.coef0)) + 8 * unit, 1.0
     if recipe.base == "dot":
-        degree = 8.0 if math.isnan(recipe.slope) else 1.0  # powers multiply relative errors
-        return degree * (d + 6) * unit
+        return (d + 8) * unit, 1.0
     features = 2 * unit * math.sqrt(reach2) * (math.sqrt(d) if recipe.base == "absolute" else 1.0)
     base = (d + 4) * unit  # of differences, relative to t, and t 2^−t is below 0.54
     if dots:
         base = (d + 4) * unit * 4 * reach2 * (recipe.slope if math.isfinite(recipe.slope) else 1.0)
         if not math.isfinite(recipe.slope):
             base = math.sqrt(base)
-    return features + base + 8 * unit
+    return features + base + 8 * unit, 1.0
 
 
 def tree_error(kernel: Kernel, leaves: Iterator[Leaf]) -> float:
@@ -134,13 +153,19 @@ def prepared(leaf: Leaf, A: Any) -> Any:
         scale = np.broadcast_to(recipe.scale, A.shape[1])
         part = part @ sp.diags_array(scale) if np.any(scale != 1.0) else part
         if recipe.unit:
+            tallest = np.abs(part).max(axis=1).toarray().reshape(-1)  # first, so that no square leaves float64
+            part = sp.diags_array(np.divide(1.0, tallest, out=np.zeros_like(tallest), where=tallest > 0)) @ part
             norms = np.sqrt(np.asarray(part.multiply(part).sum(axis=1)).reshape(-1))
             part = sp.diags_array(np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)) @ part
         return sp.csr_array(part)
     part = np.asarray(A, np.float64)
     part = part - leaf.centre if leaf.centre is not None else part
     part = part * recipe.scale
+    if recipe.base == "ratio" and (part < 0).any():
+        raise ValueError("the chi-squared kernel is for features that are not negative")
     if recipe.unit:
+        tallest = np.abs(part).max(axis=1, keepdims=True)  # first, so that no square leaves float64
+        part = np.divide(part, tallest, out=np.zeros_like(part), where=tallest > 0)
         norms = np.linalg.norm(part, axis=1, keepdims=True)
         part = np.divide(part, norms, out=np.zeros_like(part), where=norms > 0)
     return part

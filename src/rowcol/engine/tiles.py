@@ -311,53 +311,110 @@ def bend(shape, c_left, c_right, t):
 
 
 @njit(**JIT)
-def band(base, shape, left, c_left, m, tiles, offsets, n, first, last, v_left, v, out, image):
-    """out_i += Σ_j k(x_i, y_j) v_j for the m points of one tile and all points of the tiles first, ..., last-1.
+def four(t0, t1, t2, t3, i, m, v_left, v, at, mine, back, both):
+    """Spend four lines of kernel values on every column c: mine[c, i + r] += Σ_j t_r[j] v[c, at + j], lines below m
+    only; and, if `both`, back[c, j] += Σ_r t_r[j] v_left[c, i + r]."""
+    nothing = t0.dtype.type(0)
+    for c in range(v.shape[0]):
+        u, gathered = v[c, at : at + t0.size], back[c, : t0.size]
+        s0, s1, s2, s3 = nothing, nothing, nothing, nothing
+        if both:
+            a0 = v_left[c, i]
+            a1 = v_left[c, i + 1] if i + 1 < m else nothing
+            a2 = v_left[c, i + 2] if i + 2 < m else nothing
+            a3 = v_left[c, i + 3] if i + 3 < m else nothing
+            for j in range(t0.size):
+                s0 += t0[j] * u[j]
+                s1 += t1[j] * u[j]
+                s2 += t2[j] * u[j]
+                s3 += t3[j] * u[j]
+                gathered[j] += a0 * t0[j] + a1 * t1[j] + a2 * t2[j] + a3 * t3[j]
+        else:
+            for j in range(t0.size):
+                s0 += t0[j] * u[j]
+                s1 += t1[j] * u[j]
+                s2 += t2[j] * u[j]
+                s3 += t3[j] * u[j]
+        mine[c, i] += s0
+        if i + 1 < m:
+            mine[c, i + 1] += s1
+        if i + 2 < m:
+            mine[c, i + 2] += s2
+        if i + 3 < m:
+            mine[c, i + 3] += s3
 
-    Where `image` is not empty, every entry is used twice: image_j += Σ_i k(x_i, y_j) v_left_i as well, with j counted
-    from the start of tile `first`.
+
+@njit(**JIT)
+def spend(tile, v_left, v, at, out, image):
+    """A tile that was written out: out[c, i] += Σ_j tile_ij v[c, at + j]; if `image` is not empty, image[c, j] += Σ_i
+    tile_ij v_left[c, i] as well."""
+    m, w = tile.shape
+    mine, back = np.zeros((v.shape[0], m), tile.dtype), np.zeros((v.shape[0], w), tile.dtype)
+    for i in range(0, m, 4):
+        last = m - 1
+        t0, t1, t2, t3 = tile[i], tile[min(i + 1, last)], tile[min(i + 2, last)], tile[min(i + 3, last)]
+        four(t0, t1, t2, t3, i, m, v_left, v, at, mine, back, image.size > 0)
+    out += mine
+    if image.size:
+        image += back
+
+
+@njit(**JIT)
+def band(base, shape, left, c_left, m, tiles, offsets, n, first, last, v_left, v, out, image):
+    """out[c, i] += Σ_j k(x_i, y_j) v[c, j] for the m points of a tile and all points of the tiles first, ..., last-1.
+
+    Where `image` is not empty, every entry is used twice: image[c, j] += Σ_i k(x_i, y_j) v_left[c, i] as well, with j
+    counted from the start of tile `first`.
     """
-    width = tiles.shape[2]
-    t, mine, back = np.empty((4, width), left.dtype), np.empty(m, left.dtype), np.empty(width, left.dtype)
+    width, q = tiles.shape[2], v.shape[0]
+    t, mine, back = np.empty((4, width), left.dtype), np.empty((q, m), left.dtype), np.empty((q, width), left.dtype)
     for b in range(first, last):
         w = min(width, n - b * width)
-        right, c_right, part = tiles[b], offsets[b], v[b * width : b * width + w]
-        t0, t1, t2, t3, gathered = t[0, :w], t[1, :w], t[2, :w], t[3, :w], back[:w]
+        right, c_right, u = tiles[b], offsets[b], v[0, b * width : b * width + w]
+        t0, t1, t2, t3, gathered = t[0, :w], t[1, :w], t[2, :w], t[3, :w], back[0, :w]
         mine[:] = 0
-        gathered[:] = 0
+        back[:] = 0
         for i in range(0, m, 4):
             bases(base, left, c_left, i, m - 1, right, c_right, w, t)
+            if q > 1:
+                for r in range(4):
+                    line = t[r, :w]
+                    for j in range(w):
+                        line[j] = of(shape, line[j])
+                four(t0, t1, t2, t3, i, m, v_left, v, b * width, mine, back, image.size > 0)
+                continue
+            # one column: kernel values are spent as they are made
             nothing = left.dtype.type(0)
             s0, s1, s2, s3 = nothing, nothing, nothing, nothing
             if image.size:
-                a0 = v_left[i]
-                a1 = v_left[i + 1] if i + 1 < m else nothing
-                a2 = v_left[i + 2] if i + 2 < m else nothing
-                a3 = v_left[i + 3] if i + 3 < m else nothing
+                a0 = v_left[0, i]
+                a1 = v_left[0, i + 1] if i + 1 < m else nothing
+                a2 = v_left[0, i + 2] if i + 2 < m else nothing
+                a3 = v_left[0, i + 3] if i + 3 < m else nothing
                 for j in range(w):
-                    k0, k1, k2, k3, u = of(shape, t0[j]), of(shape, t1[j]), of(shape, t2[j]), of(shape, t3[j]), part[j]
-                    s0 += k0 * u
-                    s1 += k1 * u
-                    s2 += k2 * u
-                    s3 += k3 * u
+                    k0, k1, k2, k3 = of(shape, t0[j]), of(shape, t1[j]), of(shape, t2[j]), of(shape, t3[j])
+                    s0 += k0 * u[j]
+                    s1 += k1 * u[j]
+                    s2 += k2 * u[j]
+                    s3 += k3 * u[j]
                     gathered[j] += a0 * k0 + a1 * k1 + a2 * k2 + a3 * k3
             else:
                 for j in range(w):
-                    u = part[j]
-                    s0 += of(shape, t0[j]) * u
-                    s1 += of(shape, t1[j]) * u
-                    s2 += of(shape, t2[j]) * u
-                    s3 += of(shape, t3[j]) * u
-            mine[i] = s0
+                    s0 += of(shape, t0[j]) * u[j]
+                    s1 += of(shape, t1[j]) * u[j]
+                    s2 += of(shape, t2[j]) * u[j]
+                    s3 += of(shape, t3[j]) * u[j]
+            mine[0, i] = s0
             if i + 1 < m:
-                mine[i + 1] = s1
+                mine[0, i + 1] = s1
             if i + 2 < m:
-                mine[i + 2] = s2
+                mine[0, i + 2] = s2
             if i + 3 < m:
-                mine[i + 3] = s3
-        for i in range(m):
-            out[i] += mine[i]
-        if image.size:
-            at = image[(b - first) * width : (b - first) * width + w]
-            for j in range(w):
-                at[j] += gathered[j]
+                mine[0, i + 3] = s3
+        for c in range(q):
+            for i in range(m):
+                out[c, i] += mine[c, i]
+            if image.size:
+                at = image[c, (b - first) * width : (b - first) * width + w]
+                for j in range(w):
+                    at[j] += back[c, j]

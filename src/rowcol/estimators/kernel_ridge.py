@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
@@ -10,8 +12,21 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..core.kernels import Function, Kernel, kernel_of
+from ..core.kernels import Function, Precomputed, kernel_of
+from ..core.recipes import Kernel
+from ..core.sides import leaves_of
 from ..solving import solve
+
+
+@dataclass
+class _Pairs:
+    """A function of two points, as scikit-learn takes it, on blocks of them."""
+
+    f: Callable[..., float]
+    more: dict
+
+    def __call__(self, A: Any, B: Any) -> np.ndarray:
+        return pairwise_kernels(A, B, metric=self.f, **self.more)
 
 
 class KernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -115,8 +130,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def _kernel(self) -> Kernel:
         if callable(self.kernel) and not isinstance(self.kernel, Kernel):
-            f, more = self.kernel, self.kernel_params or {}
-            return Function(lambda A, B: pairwise_kernels(A, B, metric=f, **more))
+            return Function(_Pairs(self.kernel, self.kernel_params or {}))
         named = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0, "nu": self.nu}
         return kernel_of(self.kernel, **named, length_scale=self.length_scale)
 
@@ -186,5 +200,6 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.input_tags.pairwise = self.kernel == "precomputed"
+        given = isinstance(self.kernel, Kernel) and any(isinstance(k, Precomputed) for k in leaves_of(self.kernel))
+        tags.input_tags.pairwise = given or (isinstance(self.kernel, str) and self.kernel == "precomputed")
         return tags

@@ -30,6 +30,7 @@ from ..engine.lines import descend
 from .coordinate import from_slopes, refresh
 from .loop import Round
 
+RUNAWAY = 1e8  # times the first estimate: hopeless
 UNLIKE = 10.0  # columns that differ in size by more are scaled alike
 
 Precondition = Callable[[np.ndarray], np.ndarray]
@@ -54,6 +55,7 @@ class Conjugate:
     aim: float = 0.5  # of tol, before a look: nearer to one where the recurrence knows the certificate itself
     column: np.ndarray | None = None  # ‖X_j‖, from the first look
     typical: float = 0.0  # their size before that, from the first step
+    first: np.ndarray | None = None  # estimate
     gamma: np.ndarray = field(default_factory=lambda: np.empty(0))
     size: np.ndarray = field(default_factory=lambda: np.empty(0))  # ‖y‖
     rho2: np.ndarray = field(default_factory=lambda: np.empty(0))  # ‖ρ‖², on the side of columns
@@ -100,7 +102,8 @@ class Conjugate:
             moved, pulled, passes = conormal(self.by, self.direction)
         curvature = _dot(self.direction, pulled) + _dot(self.direction, lam * self.direction)
         going = (gamma > 0) & (curvature > 0)
-        self.indefinite = self.indefinite or bool((curvature < 0).any() or (gamma < 0).any())
+        if self.multiply and bool(((curvature < 0) | (gamma < 0)).any()):
+            return self._doubt(passes)
         if self.typical == 0.0 and going.any():
             self.typical = float(np.sqrt(np.max(curvature[going] / _dot(self.direction, self.direction)[going])))
         step = np.divide(gamma, curvature, out=np.zeros_like(gamma), where=going)[:, None]
@@ -112,7 +115,22 @@ class Conjugate:
             self.g *= self.root > 0  # points that do not count for a column
         self.gamma, self.rho2 = np.where(going, gamma, np.inf), self.rho2 - step[:, 0] * gamma
         passes, self.spent = passes + self.spent, 0.0
-        return Round(passes, 1, step[:, 0] * gamma, self._estimate(), ~going | (self.strikes >= 2))
+        estimate = self._estimate()
+        self.first = estimate if self.first is None else self.first
+        away = estimate > RUNAWAY * np.maximum(self.first, 1.0)  # by rows, where no β fits
+        return Round(passes, 1, step[:, 0] * gamma, estimate, ~going | away | (self.strikes >= 2))
+
+    def _doubt(self, passes: float) -> Round:
+        """A direction of negative curvature: only if products are exact, and nothing preconditions, is K to blame."""
+        none, stuck = np.zeros(self.ids.size), np.zeros(self.ids.size, bool)
+        if len(self.multiply) > 1:
+            self.multiply = self.multiply[1:]
+        elif self.precondition is not None:
+            self.precondition = None
+        else:
+            self.indefinite, stuck[:] = True, True
+        self.gamma[:] = np.inf
+        return Round(passes, 1, none, np.full(self.ids.size, 1.0) if not stuck.any() else none, stuck)
 
     def _estimate(self) -> np.ndarray:
         size = self.size
@@ -159,6 +177,7 @@ class Conjugate:
         for name in ("ids", "x", "g", "gamma", "size", "rho2", "direction", "value", "strikes"):
             setattr(self, name, getattr(self, name)[mask])
         self.s = None if self.s is None else self.s[mask]
+        self.first = None if self.first is None else self.first[mask]
         if self.root is not None and self.root.ndim == 2:
             self.root = self.root[mask]
         some = getattr(self.precondition, "some", None)

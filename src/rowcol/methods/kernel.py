@@ -147,14 +147,14 @@ class FreshBlocks:
         small[np.diag_indices(at.size)] += self.lam[at]
         factor = _cholesky(small)
         if factor is None:
-            self.indefinite, none = True, np.zeros(self.ids.size)
-            return Round(0.0, 1, none, none, np.ones(self.ids.size, bool))
+            return self._give_way(0.0, indefinite=True)
         d = scipy.linalg.cho_solve(factor, self.r_z[:, at].T).T  # what the block adds to α
         moved = product(some_columns(self.quick, at), d)
         moved[:, at] += self.lam[at] * d
         nu = n / self.size
         beta, gamma = 1 - math.sqrt(self.mu / nu), 1 / math.sqrt(self.mu * nu)
         a = 1 / (1 + gamma * nu)
+        before = self.w, self.r_w
         self.w, self.r_w = self.z.copy(), self.r_z - moved
         self.w[:, at] += d
         self.v = beta * self.v + (1 - beta) * self.z
@@ -162,11 +162,22 @@ class FreshBlocks:
         self.v[:, at] += gamma * d
         self.z, self.r_z = a * self.v + (1 - a) * self.w, a * self.r_v + (1 - a) * self.r_w
         energy = self._energy()
+        if not np.isfinite(energy).all() or (energy > self.energy + 10 * np.abs(self.energy) + 1e-300).any():
+            self.w, self.r_w = before  # single precision, or too much momentum, led away
+            return self._give_way(at.size / n, indefinite=False)
         gain = 2 * (self.energy - energy)
         if (energy > self.energy).any():
             self._restart(energy > self.energy)
         self.energy = energy
         return Round(at.size / n, 1, gain, _measure(self.problem, self.ids, self.r_w))
+
+    def _give_way(self, passes: float, indefinite: bool) -> Round:
+        """Single precision may be to blame: begin anew in double. If it was double already, there is no going on."""
+        none, last = np.zeros(self.ids.size), self.quick is self.by
+        self.quick, self.indefinite = self.by, last and indefinite
+        self._restart(np.ones(self.ids.size, bool))
+        estimate = none if last else _measure(self.problem, self.ids, self.r_w)
+        return Round(passes, 1, none, estimate, np.full(self.ids.size, last))
 
     def answers(self) -> tuple[np.ndarray, np.ndarray | None]:
         """α."""

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ..core.certify import certify
 from ..core.gram import LINES, WIDE, Gram, among, block, diagonal, product
 from ..core.problem import Problem
 from ..core.sampler import sampler as make_sampler
@@ -57,10 +58,10 @@ class Way:
     preconditioner: Pivots | None = None
 
 
-def bytes_of(route: str, X: Any, q: int, rank: int = 0, at_once: int = BLOCK) -> int:
+def bytes_of(route: str, X: Any, q: int, leaves: int, rank: int = 0, at_once: int = BLOCK) -> int:
     """Memory beside X and y, at its peak."""
-    n = X.shape[0]
-    stored = 12 * (2 * X.nnz if sp.issparse(X) else X.shape[0] * (X.shape[1] + X.shape[1] % 2 + 1))
+    n, d = X.shape
+    stored = leaves * (24 * X.nnz if sp.issparse(X) else 12 * n * (d + d % 2 + 1)) + 8 * 3 * min(n * d, 500_000)
     vectors = 8 * q * n * 20 + 2 * 8 * LINES * WIDE
     if route == "direct":
         return stored + vectors + 8 * n * n + 8 * n * 40
@@ -71,41 +72,47 @@ def bytes_of(route: str, X: Any, q: int, rank: int = 0, at_once: int = BLOCK) ->
     return stored + vectors + 4 * rank * n + 8 * min(at_once, rank) * n + 20 * rank**2
 
 
-def rank_for(X: Any, q: int, memory: int) -> tuple[int, int]:
+def rank_for(X: Any, q: int, leaves: int, memory: int) -> tuple[int, int]:
     """The rank of a preconditioner within the budget, and how many pivots to draw at once."""
     n = X.shape[0]
     rank = int(min(PER_CUBE_ROOT * n ** (1 / 3), n / 2))
     for at_once in (BLOCK, BLOCK // 4, BLOCK // 10):
-        room = memory - bytes_of("cg", X, q) - 8 * at_once * n
+        room = memory - bytes_of("cg", X, q, leaves) - 8 * at_once * n
         fits = int(min(rank, room / (4 * n + 20 * rank)))
         if fits >= min(rank, 2 * at_once):
             return fits, at_once
     return max(min(fits, rank), 0), at_once
 
 
-def choose(X: Any, q: int, method: str, memory: int, tol: float) -> Choice:
+def choose(X: Any, q: int, leaves: int, method: str, memory: int, stop: Stop) -> Choice:
     """The route, and why."""
     n = X.shape[0]
-    rank, at_once = rank_for(X, q, memory)
+    rank, at_once = rank_for(X, q, leaves, memory)
     if method == "auto":
-        few = SMALL + MORE * max(-2 - math.log10(tol), 0.0)
-        if n <= min(few, 7 * MORE) and bytes_of("direct", X, q) <= memory:
+        few = SMALL + MORE * max(-2 - math.log10(stop.tol), 0.0)
+        few = min(few, 7 * MORE, 3000 * stop.max_seconds ** (1 / 3))  # a factor cannot be stopped half-way
+        if n <= few and bytes_of("direct", X, q, leaves) <= memory:
             return Choice("direct", [f"{n:,} points are few: Cholesky of the kernel matrix takes less than steps"])
         why = f"the kernel matrix of {n:,} points is not formed: its tiles are made anew for every product"
         if rank >= min(32, n // 2):
             told = f"conjugate gradients, preconditioned by {rank:,} randomly drawn pivots, need few of them"
             return Choice("pcg", [why, told], rank, at_once)
-        return Choice("blocks", [why, "memory allows no preconditioner: steps on random blocks of points (30)"])
-    need = bytes_of(method, X, q, rank, at_once)
+        method, rank = "blocks", 0
+        reasons = [why, "memory allows no preconditioner: steps on random blocks of points (30)"]
+    else:
+        reasons = [f"method={method!r} was asked for"]
+    need = bytes_of(method, X, q, leaves, rank if method == "pcg" else 0, at_once)
     if need > memory:
         raise ValueError(
             f"method={method!r} needs about {need / 1e6:,.0f} MB beside X, more than memory={memory / 1e6:,.0f} MB: "
-            "allow more, or say method='auto'"
+            "allow more" + (", or say method='auto'" if reasons[0].startswith("method") else "")
         )
-    return Choice(method, [f"method={method!r} was asked for"], rank if method == "pcg" else 0, at_once)
+    return Choice(method, reasons, rank if method == "pcg" else 0, at_once)
 
 
-def planned(X: Any, g: Gram | None, problem: Problem, choice: Choice, stop: Stop, memory: int, jobs: int) -> Plan:
+def planned(
+    X: Any, leaves: int, g: Gram | None, problem: Problem, choice: Choice, stop: Stop, memory: int, jobs: int
+) -> Plan:
     """The Plan of a Choice. With the Gram of some points, their eigenvalues foretell the passes: an estimate."""
     n, d = X.shape
     rate, passes = (None, None) if g is None else _foretold(g, problem, choice, stop.tol)
@@ -121,8 +128,8 @@ def planned(X: Any, g: Gram | None, problem: Problem, choice: Choice, stop: Stop
         (),
         rate,
         passes,
-        bytes_of(choice.route, X, len(problem.y), choice.rank, choice.pivots_at_once),
-        8 * n * d,
+        bytes_of(choice.route, X, len(problem.y), leaves, choice.rank, choice.pivots_at_once),
+        12 * leaves * n * d,
         (n, d),
         problem.alpha * problem.gauge,
         stop.tol,
@@ -143,7 +150,8 @@ def _foretold(g: Gram, problem: Problem, choice: Choice, tol: float) -> tuple[fl
     if choice.route == "direct":
         return None, 1.0
     if choice.route == "rk":  # (35), with σ_min(K) taken as zero
-        rate = math.exp(0.5 * n * math.log1p(-float(lam.min()) / float(diagonal(g).mean() * n + lam.mean() * n)))
+        share = float(lam.min()) / float(diagonal(g).mean() * n + lam.mean() * n)
+        rate = math.exp(0.5 * n * math.log1p(-min(share, 1 - 1e-12)))
         return rate, math.log(tol) / math.log(rate) if rate < 1 - 1e-12 else None
     if choice.route == "blocks":
         return None, None
@@ -160,11 +168,12 @@ def _foretold(g: Gram, problem: Problem, choice: Choice, tol: float) -> tuple[fl
 
 def follow(way: Way, choice: Choice, alpha0: np.ndarray | None) -> Outcome:
     """Take the route; where it gets stuck and "auto" may choose, a factor."""
-    weight = way.asked.weight
+    weight, began = way.asked.weight, time.perf_counter()
     if weight is not None and weight.ndim == 2 and choice.route not in ("pcg", "cg"):
         return _one_by_one(way, choice, alpha0)
     out = _take(way, choice, alpha0)
-    stuck = [i for i, status in out.statuses.items() if status in (Status.STALLED, Status.ROUNDING)]
+    left = {Status.STALLED, Status.ROUNDING} | ({Status.INDEFINITE} if way.asked.X.kernel.definite else set())
+    stuck = [i for i, status in out.statuses.items() if status in left]
     X = way.asked.X
     if (
         way.auto
@@ -176,9 +185,10 @@ def follow(way: Way, choice: Choice, alpha0: np.ndarray | None) -> Outcome:
         after = f"{choice.route}, after {out.passes:.3g} passes"
         way.learned.append(f"{after}: no more progress; direct goes on from there")
         some = way.asked._replace(y=way.asked.y[stuck], scale=way.asked.scale[stuck])
-        kept, way.asked = way.asked, some
+        kept, way.asked, limits = way.asked, some, way.stop
+        way.stop = limits._replace(max_seconds=max(limits.max_seconds - (time.perf_counter() - began), 0.0))
         more = _take(way, Choice("direct", []), out.beta[stuck])
-        way.asked = kept
+        way.asked, way.stop = kept, limits
         out = joined(out, more, stuck)
     return out
 
@@ -212,6 +222,13 @@ def _take(way: Way, choice: Choice, alpha0: np.ndarray | None) -> Outcome:
     left = way.stop.max_seconds - (time.perf_counter() - began)
     stop = way.stop._replace(max_seconds=max(left, 0.0))
     out = run(way.asked, mover, stop, look_first=alpha0 is not None, callback=way.callback, bar=way.bar)
+    for i in [i for i, c in out.certificates.items() if c.value > 1.0]:  # zero is better
+        zero, ids = np.zeros((1, way.asked.X.shape[0])), np.array([i])
+        assert out.column2 is not None
+        out.beta[i], out.certificates[i] = (
+            0.0,
+            certify(way.asked, mover.by, zero, None, ids, out.column2).certificates[0],
+        )
     if getattr(mover, "indefinite", False):
         out.statuses = {i: Status.INDEFINITE if s is not Status.CONVERGED else s for i, s in out.statuses.items()}
     out.sampler = mover.source.kind if isinstance(mover, Points) else "none"
@@ -229,7 +246,8 @@ def _mover(way: Way, choice: Choice, alpha0: np.ndarray | None) -> Mover:
         return fresh_blocks(asked, g, quick, alpha0, way.seed)
     spent = 0.0
     if choice.route == "pcg" and choice.rank and way.preconditioner is None:
-        way.preconditioner = pivots(quick, ridge_of(asked), choice.rank, way.seed, choice.pivots_at_once)
+        until = time.perf_counter() + way.stop.max_seconds / 2  # the other half is for steps
+        way.preconditioner = pivots(quick, ridge_of(asked), choice.rank, way.seed, choice.pivots_at_once, until)
         way.learned.append(
             f"{len(way.preconditioner.which):,} pivots leave {way.preconditioner.left:.1e} of the trace of K"
         )

@@ -10,6 +10,7 @@ the error, up to the single precision that F is kept in: a far tighter figure th
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,6 +20,7 @@ from ..core.gram import Gram, block, diagonal, picked, written
 
 BLOCK = 320  # pivots drawn at once
 SPENT = 1e-7  # of the trace: what is left then is rounding
+BEARABLE = 5e-7  # Λ over ‖K‖: below that, single precision could take M for indefinite
 
 
 @dataclass(eq=False)
@@ -31,6 +33,8 @@ class Pivots:
     which: np.ndarray  # (r,) the pivots
     left: float  # of the trace, relatively
     passes: float  # over K
+    unit: float  # all of this is of unit (K + Λ)
+    slack: float = 1.0  # by how much Λ was raised, at most
 
     def __call__(self, v: np.ndarray) -> np.ndarray:
         """M⁻¹v of every row of v."""
@@ -42,7 +46,7 @@ class Pivots:
             inner = scipy.linalg.cho_solve((self.cores[0], True), seen.T).T
         else:
             inner = np.stack([scipy.linalg.cho_solve((c, True), one) for c, one in zip(self.cores, seen, strict=True)])
-        return (u - size * (inner.astype(np.float32) @ self.F) * self.root) * self.root
+        return (u - size * (inner.astype(np.float32) @ self.F) * self.root) * (self.unit * self.root)
 
     def some(self, mask: np.ndarray) -> Pivots:
         """The same for some of the columns."""
@@ -51,27 +55,37 @@ class Pivots:
         return replace(self, root=self.root[mask], cores=[c for c, kept in zip(self.cores, mask, strict=True) if kept])
 
 
-def pivots(g: Gram, lam: np.ndarray, rank: int, seed: np.random.SeedSequence, at_once: int = BLOCK) -> Pivots:
-    """A preconditioner of at most this rank; fewer where nothing is left of K."""
+def pivots(
+    g: Gram,
+    lam: np.ndarray,
+    rank: int,
+    seed: np.random.SeedSequence,
+    at_once: int = BLOCK,
+    deadline: float = np.inf,
+) -> Pivots:
+    """A preconditioner of at most this rank; of less where nothing is left of K, or no time."""
     n, rng = g.shape[0], np.random.default_rng(seed)
     F, which, k = np.empty((rank, n), np.float32), np.empty(rank, np.int64), 0
     rest = np.maximum(diagonal(g), 0.0)
+    unit = 2.0 ** -round(np.log2(max(float(rest.mean()), 1e-290)))  # of K and Λ: nothing leaves single precision
+    rest *= unit
     whole = float(rest.sum())
     room = np.empty((min(at_once, rank), n), np.float32)
     for _ in range(rank):  # a round keeps one pivot or more
         ends = np.cumsum(rest)
-        if k == rank or not ends[-1] > SPENT * whole:
+        if k == rank or not ends[-1] > SPENT * whole or time.perf_counter() > deadline:
             break
         drawn = np.unique(np.searchsorted(ends, rng.random(at_once) * ends[-1], side="right"))
         drawn = rng.permutation(np.minimum(drawn, n - 1))
         mine = np.ascontiguousarray(F[:k, drawn])
-        kept, lower = _accept(block(g, drawn, drawn) - (mine.T @ mine), rest[drawn], rng.random(drawn.size))
+        kept, lower = _accept(unit * block(g, drawn, drawn) - (mine.T @ mine), rest[drawn], rng.random(drawn.size))
         kept, lower = kept[: rank - k], lower[: rank - k, : rank - k]
         if not kept.size:
             break
         chosen, m = drawn[kept], kept.size
-        lines = room[:m] if g.dtype is np.float32 else None
-        lines = written(picked(g, chosen), lines).astype(np.float32, copy=False)
+        lines = written(picked(g, chosen), room[:m] if g.dtype is np.float32 else None)
+        lines *= unit
+        lines = lines.astype(np.float32, copy=False)
         if k:
             lines -= np.ascontiguousarray(mine[:, kept].T) @ F[:k]
         inverse = scipy.linalg.solve_triangular(lower, np.eye(m), lower=True).astype(np.float32)
@@ -81,12 +95,35 @@ def pivots(g: Gram, lam: np.ndarray, rank: int, seed: np.random.SeedSequence, at
         rest[chosen] = 0.0
         which[k : k + m] = chosen
         k += m
-    F, which = F[:k], which[:k]
-    root = np.sqrt(np.divide(1.0, lam, out=np.zeros_like(lam), where=lam > 0)).reshape(-1, n)
     left = float(rest.sum()) / max(whole, 1e-300)
-    alike = k > 0 and bool((root == root[:, :1]).all(axis=1).any())
-    inner = scipy.linalg.blas.ssyrk(1.0, F.T, trans=1, lower=1) if alike else F[:, :0]  # FFᵀ: half of a product
-    return Pivots(F, root, [_core(F, one, inner, room.size) for one in root], which, left, k / n)
+    return _inverted(F[:k], unit * lam.reshape(-1, n), room.size, Pivots(F[:k], lam, [], which[:k], left, k / n, unit))
+
+
+def _inverted(F: np.ndarray, lam: np.ndarray, room: int, made: Pivots) -> Pivots:
+    """The Woodbury factors of FᵀF + Λ, with Λ no less than single precision can bear."""
+    inner = scipy.linalg.blas.ssyrk(1.0, F.T, trans=1, lower=1) if len(F) else F @ F.T  # FFᵀ: half of a product
+    for more in (1.0, 10.0, 100.0, 1e3):
+        raised = np.where(lam > 0, np.maximum(lam, more * BEARABLE * _largest(inner)), 0.0)
+        root = np.sqrt(np.divide(1.0, raised, out=np.zeros_like(lam), where=raised > 0))
+        slack = float(np.max(np.divide(raised, lam, out=np.ones_like(lam), where=lam > 0)))
+        try:
+            cores = [_core(F, one, inner, room) for one in root]
+        except scipy.linalg.LinAlgError:
+            continue
+        return replace(made, root=root, cores=cores, slack=slack)
+    return replace(made, F=F[:0], which=made.which[:0], root=root, cores=[np.eye(0)] * len(root), slack=np.inf)
+
+
+def _largest(inner: np.ndarray) -> float:
+    """‖FFᵀ‖₂ from its lower triangle, by a few products."""
+    v, size = np.ones(len(inner)), 0.0
+    for _ in range(8 if len(inner) else 0):
+        v = inner @ v + inner.T @ v - np.diagonal(inner) * v
+        size = float(np.linalg.norm(v))
+        if not 0 < size < np.inf:
+            break
+        v = v / size
+    return size
 
 
 def _core(F: np.ndarray, root: np.ndarray, inner: np.ndarray, room: int) -> np.ndarray:
