@@ -1,5 +1,6 @@
 """Kernel ridge regression: the paper's steps typed in, LAPACK on the stored matrix, scikit-learn; certificates held."""
 
+import multiprocessing
 import pickle
 import subprocess
 import sys
@@ -19,7 +20,7 @@ import rowcol
 from rowcol import kernels
 from rowcol.core.gram import gram
 from rowcol.core.sampler import sampler, seeds, take
-from rowcol.methods.kernel_routes import step_rate
+from rowcol.core.theory import kernel_step_rate
 
 METHODS = ("direct", "pcg", "blocks", "cg", "rk")
 TOL = {"rk": 1e-2, "cg": 1e-3}
@@ -71,7 +72,7 @@ def test_35_the_rate_of_single_steps_in_the_mean():  # (35): two-sided, over 200
     K, lam = pairwise.rbf_kernel(X, gamma=2.0), 0.5
     A = K + lam * np.eye(12)
     star = np.linalg.solve(A, y)
-    bound, steps = step_rate(K, lam), 60
+    bound, steps = kernel_step_rate(K, lam), 60
     errors = []
     for seed in range(200):
         alpha, rng = np.zeros(12), np.random.default_rng(seed)
@@ -280,6 +281,24 @@ def test_the_same_seed_gives_the_same_bits_on_any_number_of_threads():
         ]
         assert (runs[0] == runs[1]).all()
         assert np.linalg.norm(runs[0] - runs[2]) <= 1e-2 * np.linalg.norm(runs[0])  # BLAS adds in another order
+
+
+def _solve_in_a_child(queue):
+    X, y = teacher(700)
+    queue.put(rowcol.solve(X, y, kernel="rbf", alpha=0.1, method="pcg", n_jobs=2, tol=1e-3, random_state=0).x)
+
+
+def test_a_fork_solves_as_its_parent_did():
+    X, y = teacher(700)
+    mine = rowcol.solve(X, y, kernel="rbf", alpha=0.1, method="pcg", n_jobs=2, tol=1e-3, random_state=0).x
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # later Pythons warn of any fork beside threads
+        child = context.Process(target=_solve_in_a_child, args=(queue,))
+        child.start()
+    assert (queue.get(timeout=60) == mine).all()
+    child.join(60)
 
 
 def test_a_kernel_that_is_none_is_found_out():

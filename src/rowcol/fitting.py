@@ -66,11 +66,9 @@ class KernelFunction:
         q = len(self.coefficients)
         if return_bound and not self.exact.kernel.definite:
             raise ValueError("there is no bound where the kernel is not positive definite: leave out return_bound")
-        rows = (
-            self.coefficients
-            if not (return_bound and self.centre is not None)
-            else np.vstack([self.coefficients, self.centre])
-        )
+        rows = self.coefficients
+        if return_bound and self.centre is not None:
+            rows = np.vstack([rows, self.centre])
         values, reach = np.empty((q, X.shape[0])), np.empty((len(self.centre2), X.shape[0]))
         top = np.empty(X.shape[0])
         with shared(self.jobs) as pool:
@@ -99,7 +97,7 @@ class KernelFunction:
 
 @contextmanager
 def shared(jobs: int) -> Iterator[Executor | None]:
-    """A pool of our own threads, and a BLAS that has one: the two never multiply."""
+    """A pool of our own threads. They never call BLAS, which has its own: the two never multiply."""
     if jobs == 1:
         yield None
         return
@@ -214,11 +212,9 @@ def _pose(X: Any, y: Any, kernel: Any, alpha: Any, how: How, sample_weight: Any,
     b, mean, many = b[live], np.zeros(b.shape[1]), b.shape[1]
     if fit_intercept:
         mean = ((total @ b if total.ndim == 1 else np.einsum("qi,iq->q", total, b)).T / total.sum(axis=-1)).T
-        spread_of = b - mean
-        spread_of[:, np.abs(spread_of).max(axis=0) <= 8 * UNIT * np.abs(b).max(axis=0)] = (
-            0.0  # a constant, but for rounding
-        )
-        b = np.hstack([spread_of, np.ones((live.size, 1 if total.ndim == 1 else many))])
+        tallest, b = np.abs(b).max(axis=0), b - mean
+        b = np.where(np.abs(b).max(axis=0) <= 8 * UNIT * tallest, 0.0, b)  # a constant, but for rounding
+        b = np.hstack([b, np.ones((live.size, 1 if total.ndim == 1 else many))])
     given = None if sample_weight is None and inverse is None else total
     if live.size < n:
         X = X[live][:, live] if _is_given(kernel) else X[live]
@@ -278,10 +274,8 @@ def _start(x0: Any, posed_as: _Posed) -> np.ndarray | None:
     if not np.isfinite(source).all():
         raise ValueError("x0 has a NaN or infinity")
     out = np.zeros_like(asked.y)
-    scale = np.where(asked.y[:many].any(axis=1), asked.scale[:many], np.inf)[
-        :, None
-    ]  # where y is zero so is the answer
-    out[:many] = source.reshape(posed_as.count, -1)[posed_as.live].T / scale
+    scale = np.where(asked.y[:many].any(axis=1), asked.scale[:many], np.inf)  # where y is zero so is the answer
+    out[:many] = source.reshape(posed_as.count, -1)[posed_as.live].T / scale[:, None]
     if not (np.abs(out) < 1e140).all():
         raise ValueError("x0 is too large beside y: rescale it, or start from zero")
     if asked.weight is not None and asked.weight.ndim == 2:

@@ -48,7 +48,8 @@ class Plan:
     passes : float or None
         Passes over X that takes, to the tolerance.
     bytes : int
-        Memory needed beside X and y, at its peak, handing over included.
+        Memory needed beside X and y, at its peak, handing over included; for a kernel, which hands over only where it
+        is stuck, without that.
     copies : int
         Of these, bytes of converted or transposed copies of X.
     shape, alpha, tol, memory

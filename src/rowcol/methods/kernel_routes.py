@@ -38,6 +38,7 @@ class Choice:
     reasons: list[str]
     rank: int = 0
     pivots_at_once: int = BLOCK
+    then: tuple[str, ...] = ()
 
 
 @dataclass
@@ -93,10 +94,11 @@ def choose(X: Any, q: int, leaves: int, method: str, memory: int, stop: Stop) ->
         few = min(few, 7 * MORE, 3000 * stop.max_seconds ** (1 / 3))  # a factor cannot be stopped half-way
         if n <= few and bytes_of("direct", X, q, leaves) <= memory:
             return Choice("direct", [f"{n:,} points are few: Cholesky of the kernel matrix takes less than steps"])
+        then = ("direct",) if 8 * n * n * 1.2 <= memory else ()
         why = f"the kernel matrix of {n:,} points is not formed: its tiles are made anew for every product"
         if rank >= min(32, n // 2):
             told = f"conjugate gradients, preconditioned by {rank:,} randomly drawn pivots, need few of them"
-            return Choice("pcg", [why, told], rank, at_once)
+            return Choice("pcg", [why, told], rank, at_once, then)
         method, rank = "blocks", 0
         reasons = [why, "memory allows no preconditioner: steps on random blocks of points (30)"]
     else:
@@ -125,7 +127,7 @@ def planned(
         choice.route,
         "points",
         tuple(choice.reasons),
-        (),
+        choice.then,
         rate,
         passes,
         bytes_of(choice.route, X, len(problem.y), leaves, choice.rank, choice.pivots_at_once),
@@ -136,12 +138,6 @@ def planned(
         memory,
         seconds=seconds,
     )
-
-
-def step_rate(K: np.ndarray, lam: Any) -> float:
-    """What E‖α − α*‖² in the energy norm is multiplied by in a step of the paper's: 1 − σ_min(K + Λ)/Tr(K + Λ) (35)."""
-    A = K + np.diag(np.broadcast_to(lam, len(K)))
-    return 1.0 - float(np.linalg.eigvalsh(A)[0]) / float(np.trace(A))
 
 
 def _foretold(g: Gram, problem: Problem, choice: Choice, tol: float) -> tuple[float | None, float | None]:
@@ -204,12 +200,8 @@ def _one_by_one(way: Way, choice: Choice, alpha0: np.ndarray | None) -> Outcome:
         mine = replace(way, asked=some, quick=among(way.quick, at), taken=[], preconditioner=None)
         out = _take(mine, choice, None if alpha0 is None else alpha0[[i]][:, at])
         one = Outcome(np.zeros((1, n)), np.zeros((1, n)), None, out.certificates, out.statuses, out.passes, out.steps)
-        one.history, one.sampler, one.beta[0, at], one.residual[0, at] = (
-            out.history,
-            out.sampler,
-            out.beta,
-            out.residual,
-        )
+        one.history, one.sampler = out.history, out.sampler
+        one.beta[0, at], one.residual[0, at] = out.beta, out.residual
         whole_ = joined(whole_, one, [i])
     way.taken.append(choice.route)
     return whole_
@@ -223,12 +215,10 @@ def _take(way: Way, choice: Choice, alpha0: np.ndarray | None) -> Outcome:
     stop = way.stop._replace(max_seconds=max(left, 0.0))
     out = run(way.asked, mover, stop, look_first=alpha0 is not None, callback=way.callback, bar=way.bar)
     for i in [i for i, c in out.certificates.items() if c.value > 1.0]:  # zero is better
-        zero, ids = np.zeros((1, way.asked.X.shape[0])), np.array([i])
         assert out.column2 is not None
-        out.beta[i], out.certificates[i] = (
-            0.0,
-            certify(way.asked, mover.by, zero, None, ids, out.column2).certificates[0],
-        )
+        out.beta[i] = 0.0
+        found = certify(way.asked, mover.by, out.beta[[i]], None, np.array([i]), out.column2)
+        out.certificates[i], out.residual[i] = found.certificates[0], found.residual[0]
     if getattr(mover, "indefinite", False):
         out.statuses = {i: Status.INDEFINITE if s is not Status.CONVERGED else s for i, s in out.statuses.items()}
     out.sampler = mover.source.kind if isinstance(mover, Points) else "none"
@@ -248,9 +238,12 @@ def _mover(way: Way, choice: Choice, alpha0: np.ndarray | None) -> Mover:
     if choice.route == "pcg" and choice.rank and way.preconditioner is None:
         until = time.perf_counter() + way.stop.max_seconds / 2  # the other half is for steps
         way.preconditioner = pivots(quick, ridge_of(asked), choice.rank, way.seed, choice.pivots_at_once, until)
-        way.learned.append(
-            f"{len(way.preconditioner.which):,} pivots leave {way.preconditioner.left:.1e} of the trace of K"
-        )
+        made = way.preconditioner
+        way.learned.append(f"{len(made.which):,} pivots leave {made.left:.1e} of the trace of K")
+        if made.slack > 1.0:
+            way.learned.append(
+                f"alpha is raised up to {made.slack:.1e} times within the preconditioner: single precision needs it"
+            )
         spent = way.preconditioner.passes
     x = np.zeros_like(asked.y) if alpha0 is None else alpha0.copy()
     r = asked.y.copy() if alpha0 is None else asked.y - product(g, x) - ridge_of(asked) * x
