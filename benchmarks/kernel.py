@@ -119,8 +119,8 @@ def tiles(threads: int, folder: str | None) -> Iterator[tuple]:
     from threadpoolctl import threadpool_limits
 
     from rowcol import kernels
+    from rowcol.core.function import shared
     from rowcol.core.gram import cross, gram, product
-    from rowcol.fitting import shared
 
     rng = np.random.default_rng(0)
     X, A, a = rng.standard_normal((50_000, 10)), rng.standard_normal((4096, 10)), rng.standard_normal(50_000)
@@ -148,8 +148,8 @@ def tiles(threads: int, folder: str | None) -> Iterator[tuple]:
 def columns(threads: int, folder: str | None) -> Iterator[tuple]:
     """Many right-hand sides share tiles."""
     from rowcol import kernels
+    from rowcol.core.function import shared
     from rowcol.core.gram import gram, product
-    from rowcol.fitting import shared
 
     rng = np.random.default_rng(0)
     X, V = rng.standard_normal((36_000, 8)), rng.standard_normal((40, 36_000))

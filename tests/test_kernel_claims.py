@@ -263,3 +263,124 @@ def test_a_short_limit_is_kept():
         result = rowcol.solve(Z, np.sin(Z[:, 0]), kernel="rbf", alpha=1e-6, max_seconds=0.1, random_state=0, tol=1e-8)
     assert result.method != "direct"
     assert result.certificate.value <= 1.0
+
+
+# --- a second reading --------------------------------------------------------------------------------------------
+
+
+def test_a_huge_value_at_a_point_left_out_certifies_nothing_false():
+    Y = np.stack([y, y], axis=1)
+    Y[0, 0] = 1e200
+    A = np.full((100, 2), 0.1)
+    A[0, 0] = np.inf
+    for method in ("pcg", "direct"):
+        result = rowcol.solve(X, Y, kernel="rbf", alpha=A, method=method, tol=1e-6, random_state=0)
+        assert result.success
+        star = np.linalg.solve(kernels.RBF()(X[1:]) + 0.1 * np.eye(99), y[1:])
+        assert np.allclose(result.x[1:, 0], star, atol=1e-4)
+        assert result.x[0, 0] == 0
+
+
+@pytest.mark.parametrize("method", ["direct", "blocks", "rk", "pcg"])
+def test_callbacks_and_limits_of_columns_one_by_one(method):
+    Y = np.stack([y, y + 1, y**2], axis=1)
+    A = np.full((100, 3), 2.0)
+    A[:5, 1] = np.inf
+    seen = []
+    tol = 0.1 if method == "rk" else 1e-4
+    options = dict(kernel="rbf", alpha=A, method=method, tol=tol, random_state=0)
+    result = rowcol.solve(X, Y, callback=lambda p: seen.append(p.x), **options)
+    assert {x.shape for x in seen} == {(100, 3)}
+    assert np.allclose(seen[-1], result.x)
+    calls = []
+    stopped = rowcol.solve(X, Y, callback=lambda p: calls.append(1) or True, **options)
+    assert len(calls) == 1
+    assert rowcol.Status.CALLBACK in stopped.statuses or stopped.success
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rowcol.ConvergenceWarning)
+        short = rowcol.solve(X, Y, max_passes=1.0, **{**options, "tol": 1e-12})
+    assert short.passes <= 3.5
+
+
+def test_a_hand_over_shows_every_column(monkeypatch):
+    from rowcol.methods import kernel_routes
+
+    monkeypatch.setattr(kernel_routes, "SMALL", -(10**6))
+    r = np.random.default_rng(0)
+    Z = r.standard_normal((40, 2))
+    Y = np.stack([np.sin(Z[:, 0]), Z[:, 1] ** 2, np.zeros(40)], axis=1)
+    shapes = set()
+    result = rowcol.solve(
+        Z, Y, kernel=kernels.RBF(gamma=0.1), alpha=1e-9, random_state=0, callback=lambda p: shapes.add(p.x.shape)
+    )
+    assert shapes == {(40, 3)}
+    assert result.method.startswith("pcg")
+
+
+def test_the_bound_knows_what_rounding_does_to_the_intercept():
+    Z, g = np.array([[1e-3], [-1e-3]]), 0.3
+    result = rowcol.solve(Z, [g, -g * (1 + 1e-13)], kernel="linear", alpha=1.0, fit_intercept=True)
+    values, bound = result.function([[0.0]], return_bound=True)
+    assert abs(values[0] - (-g * 1e-13 / 2)) <= bound[0]
+
+
+def test_a_matrix_that_is_seen_to_be_indefinite_gets_no_bound():
+    result = rowcol.solve(-0.5 * np.eye(30), y[:30], kernel="precomputed", alpha=1.0)
+    assert result.success  # K + alpha is positive definite, and the system solved
+    assert result.error_bound is None
+
+
+def test_fractions_of_new_points_that_have_none():
+    function = rowcol.solve(np.abs(X), y, kernel=kernels.Polynomial(degree=2.5), alpha=1.0).function
+    with pytest.raises(ValueError, match="no finite number"):
+        function(-3 * np.abs(X))
+
+
+def test_two_roundings_of_every_feature():
+    Z = np.concatenate([1025 + np.random.default_rng(0).random(30), -1025 - np.random.default_rng(1).random(30)])[
+        :, None
+    ]
+    g = gram(kernels.RBF(gamma=0.7), Z)
+    wide = Z.astype(np.longdouble)
+    assert np.abs(written(g) - np.exp(-np.longdouble(0.7) * (wide - wide.T) ** 2)).max() <= g.error
+
+
+@pytest.mark.parametrize("method", ["pcg", "blocks", "cg"])
+def test_factors_within_a_tree_that_leave_single_precision(method):
+    kernel = (1e40 * kernels.RBF()) * (1e-40 * kernels.RBF())
+    result = rowcol.solve(X, y, kernel=kernel, alpha=1.0, method=method, tol=1e-6, random_state=0)
+    assert result.success
+
+
+def test_what_the_column_of_ones_did_is_not_shown():
+    sums = []
+    result = rowcol.solve(
+        X, y, kernel="rbf", alpha=0.1, fit_intercept=True, method="pcg", callback=lambda p: sums.append(p.x.sum())
+    )
+    assert abs(sums[-1]) < 1e-9
+    assert {i for _, i, _ in result.history.certificate} == {0}
+    assert all(one.shape == (1,) for one in result.history.energy)
+    part = np.where(np.arange(100) < 30, 7.3, 1e10 / 3)
+    A = np.stack([np.where(np.arange(100) < 30, np.inf, 0.1), np.full(100, 0.1)], axis=1)
+    both = rowcol.solve(X, np.stack([part, y], axis=1), kernel="rbf", alpha=A, fit_intercept=True, method="pcg")
+    assert both.statuses[0] is rowcol.Status.CONVERGED
+    assert both.intercept[0] == pytest.approx(1e10 / 3)
+
+
+def test_weights_of_a_sampler_and_columns_of_their_own():
+    A = np.full((100, 2), 2.0)
+    A[:7, 0] = np.inf
+    Y = np.stack([y, y**2], axis=1)
+    weights = np.linspace(1, 2, 100)
+    assert rowcol.solve(X, Y, kernel="rbf", alpha=A, method="rk", sampler=weights, tol=0.1, random_state=0).success
+
+
+def test_a_list_of_one_alpha():
+    a, b = (rowcol.KernelRidge(alpha=alpha, kernel="rbf").fit(X, y).dual_coef_ for alpha in ([0.5], 0.5))
+    assert (a == b).all()
+
+
+def test_a_kernel_of_zeros():
+    result = rowcol.solve(np.zeros((50, 2)), y[:50], kernel="linear", alpha=1e30, method="pcg", random_state=0)
+    assert result.success
+    assert not np.isnan(result.error_estimate)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from concurrent.futures import Executor
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -17,8 +17,9 @@ from threadpoolctl import threadpool_limits
 
 from .asking import How
 from .core.certify import UNIT, Certificate, certify
-from .core.gram import Gram, cross, diagonal, gram, product, sizes2
-from .core.kernels import Precomputed, kernel_of
+from .core.function import KernelFunction, shared, summed
+from .core.gram import Gram, diagonal, fits_single, gram, product, sizes2
+from .core.kernels import Function, Precomputed, kernel_of
 from .core.problem import Problem, answer, posed, right_hand_sides, weights
 from .core.recipes import Kernel
 from .core.sides import leaves_of, points
@@ -30,79 +31,6 @@ from .methods.progress import Progress
 from .methods.result import MEANING, WORST_FIRST, ConvergenceWarning, Result, Status, count_passes
 
 SINGLE_LOSES = 1e-3  # of an entry, for certain kernels on hostile data: then steps are taken in double precision
-CHUNK = 4096  # points predicted at a time
-MUCH = 200_000_000  # entries of K: predictions that take fewer are in double precision always
-
-
-@dataclass(eq=False)
-class KernelFunction:
-    """f(x) = Σ_i α_i k(x_i, x) + b, from its points.
-
-    Attributes
-    ----------
-    coefficients : ndarray, (q, n)
-    intercept : ndarray, (q,)
-    bound : ndarray, (q,)
-        Of ‖f − f*‖ in the norm of the kernel's space.
-    """
-
-    quick: Gram
-    exact: Gram
-    coefficients: np.ndarray
-    intercept: np.ndarray
-    bound: np.ndarray
-    centre: np.ndarray | None  # (1, n) or (q, n) weights that sum to one, where there is an intercept
-    centre2: np.ndarray  # ‖φ̄‖² of the centre
-    rough: bool  # single precision loses less than the tolerance allowed
-    live: np.ndarray | None  # columns of a given matrix that counted, if not all
-    single: bool
-    jobs: int
-
-    def __call__(self, X: Any, return_bound: bool = False) -> Any:
-        """Values at the rows of X; with `return_bound`, also how far the exact solution's can be, at most."""
-        X = points(X)
-        if self.live is not None:
-            X = X[:, self.live]  # of a given matrix, the columns of points that counted
-        q = len(self.coefficients)
-        if return_bound and not self.exact.kernel.definite:
-            raise ValueError("there is no bound where the kernel is not positive definite: leave out return_bound")
-        rows = self.coefficients
-        if return_bound and self.centre is not None:
-            rows = np.vstack([rows, self.centre])
-        values, reach = np.empty((q, X.shape[0])), np.empty((len(self.centre2), X.shape[0]))
-        top = np.empty(X.shape[0])
-        with shared(self.jobs) as pool:
-            much = X.shape[0] * self.exact.shape[1] > MUCH
-            g = replace(self.quick if much and self.rough and not return_bound else self.exact, pool=pool)
-            for i in range(0, X.shape[0], CHUNK):
-                some = cross(g, X[i : i + CHUNK])
-                found = product(some, rows)
-                values[:, i : i + CHUNK] = found[:q] + self.intercept[:, None]
-                if return_bound:
-                    at = diagonal(some)[None]
-                    top[i : i + CHUNK] = np.sqrt(np.maximum(at[0], 0.0))
-                    if self.centre is not None:
-                        at = at - 2 * found[q:] + self.centre2[:, None]
-                    reach[:, i : i + CHUNK] = np.sqrt(np.maximum(at, 0.0))
-        out = values[0] if self.single else np.ascontiguousarray(values.T)
-        if not return_bound:
-            return out
-        # and what rounding does to this very sum
-        summed = self.exact.error + UNIT * (self.exact.width + self.exact.shape[1] / self.exact.width + 3)
-        sizes = np.abs(self.coefficients) @ np.sqrt(sizes2(self.exact))
-        rounding = summed * sizes[:, None] * top + 4 * UNIT * (np.abs(values) + np.abs(self.intercept)[:, None])
-        bounds = self.bound[:, None] * reach + rounding
-        return out, bounds[0] if self.single else np.ascontiguousarray(bounds.T)
-
-
-@contextmanager
-def shared(jobs: int) -> Iterator[Executor | None]:
-    """A pool of our own threads. They never call BLAS, which has its own: the two never multiply."""
-    if jobs == 1:
-        yield None
-        return
-    with ThreadPoolExecutor(jobs) as pool:
-        yield pool
 
 
 def fit(
@@ -116,8 +44,8 @@ def fit(
         if how.limit_blas is not None:
             stack.enter_context(threadpool_limits(how.limit_blas, "blas"))
         pool = stack.enter_context(shared(how.jobs))
-        leaves = len(leaves_of(posed_as.kernel))
-        choice = choose(posed_as.X, len(asked.y), leaves, how.method, how.memory, how.stop)
+        leaves = _tiled(posed_as.kernel)
+        choice = choose(asked, posed_as.X, leaves, how.method, how.memory, how.stop)
         exact, quick = _grams(posed_as, pool)
         asked = asked._replace(X=exact)
         plan = planned(posed_as.X, leaves, None, asked, choice, how.stop, how.memory, how.jobs)
@@ -127,8 +55,10 @@ def fit(
         way = Way(asked, quick, stop, how.seed, how.memory, sampler, watch, how.bar, how.method == "auto")
         out = follow(way, choice, _start(x0, posed_as))
         function, certificates, x, intercept = _finish(posed_as, asked, out, quick, how, fit_intercept)
-    statuses = [out.statuses[i] for i in range(len(certificates))]
-    statuses = [_after(s, c, how.stop.tol) for s, c in zip(statuses, certificates, strict=True)]
+    q, history = len(certificates), out.history  # what the column of ones did is no business of the user's
+    history.certificate = [look for look in history.certificate if look[1] < q]
+    history.energy = [one[:q] for one in history.energy]
+    statuses = [_status(out, i, c, len(certificates), how.stop.tol) for i, c in enumerate(certificates)]
     status = next(s for s in WORST_FIRST if s in statuses)
     exact_function = replace(function, quick=replace(quick, pool=None), exact=replace(exact, pool=None))
     result = Result(
@@ -150,7 +80,7 @@ def fit(
         plan=with_learned(plan, way.learned),
         intercept=intercept,
         function=exact_function,
-        error_estimate=_estimate(way, asked, out, function.bound) if not fit_intercept else None,
+        error_estimate=_estimate(way, asked, out, function.bound, posed_as.single) if not fit_intercept else None,
     )
     if status not in (Status.CONVERGED, Status.CALLBACK):
         worst = result.certificate
@@ -165,8 +95,8 @@ def plan_fit(X: Any, y: Any, kernel: Any, alpha: Any, how: How, sample_weight: A
     some = np.sort(np.random.default_rng(0).choice(posed_as.X.shape[0], min(posed_as.X.shape[0], 2000), replace=False))
     few = posed_as.X[some]
     few = few[:, some] if _is_given(posed_as.kernel) else few
-    leaves, asked = len(leaves_of(posed_as.kernel)), posed_as.asked
-    choice = choose(posed_as.X, len(asked.y), leaves, how.method, how.memory, how.stop)
+    leaves, asked = _tiled(posed_as.kernel), posed_as.asked
+    choice = choose(asked, posed_as.X, leaves, how.method, how.memory, how.stop)
     g = gram(posed_as.kernel, few, np.float64)
     return planned(posed_as.X, leaves, g, asked, choice, how.stop, how.memory, how.jobs)
 
@@ -182,6 +112,7 @@ class _Posed:
     live: np.ndarray  # positions of these points in the user's X
     count: int  # of the user's points
     mean: np.ndarray  # (q,) of y, taken off where there is an intercept
+    single: bool  # y came as one dimension
 
 
 class _Shape:
@@ -209,20 +140,26 @@ def _pose(X: Any, y: Any, kernel: Any, alpha: Any, how: How, sample_weight: Any,
     total = total[..., live]
     if not total.reshape(-1, live.size).any(axis=1).all():
         raise ValueError("no point counts for one of the columns: alpha is infinite, or sample_weight zero, at all")
-    b, mean, many = b[live], np.zeros(b.shape[1]), b.shape[1]
+    counts: Any = 1.0 if total.ndim == 1 else (total > 0).T
+    b, mean, many = b[live] * counts, np.zeros(b.shape[1]), b.shape[1]
     if fit_intercept:
         mean = ((total @ b if total.ndim == 1 else np.einsum("qi,iq->q", total, b)).T / total.sum(axis=-1)).T
-        tallest, b = np.abs(b).max(axis=0), b - mean
+        tallest, b = np.abs(b).max(axis=0), (b - mean) * counts
         b = np.where(np.abs(b).max(axis=0) <= 8 * UNIT * tallest, 0.0, b)  # a constant, but for rounding
-        b = np.hstack([b, np.ones((live.size, 1 if total.ndim == 1 else many))])
+        b = np.hstack([b, np.ones((live.size, 1 if total.ndim == 1 else many)) * counts])
     given = None if sample_weight is None and inverse is None else total
     if live.size < n:
         X = X[live][:, live] if _is_given(kernel) else X[live]
     asked = posed(_Shape(live.size), 0, b, lam, given if total.ndim == 1 else None)
     if total.ndim == 2:
         total = np.vstack([total, total]) if fit_intercept else total
-        asked = asked._replace(y=asked.y * (total > 0), weight=total)
-    return _Posed(X, kernel, asked._replace(single=single), live, n, mean)
+        asked = asked._replace(weight=total)
+    return _Posed(X, kernel, asked, live, n, mean, single)
+
+
+def _tiled(kernel: Kernel) -> int:
+    """How many one-line kernels lay out the points in tiles of their own."""
+    return sum(not isinstance(leaf, (Function, Precomputed)) for leaf in leaves_of(kernel))
 
 
 def _is_given(kernel: Kernel) -> bool:
@@ -256,10 +193,7 @@ def _grams(posed_as: _Posed, pool: Executor | None) -> tuple[Gram, Gram]:
     if any(leaf.recipe is None for leaf in exact.leaves):
         return exact, exact  # a function, or a given matrix, would be converted on every visit
     quick = gram(posed_as.kernel, posed_as.X, np.float32, pool)
-    size = sizes2(exact)
-    in_range = float(size.mean()) > 1e-30 and float(size.max()) < 1e30
-    safe = in_range and quick.error <= SINGLE_LOSES and all(leaf.reach < 1e15 for leaf in quick.leaves)
-    return exact, quick if safe else exact
+    return exact, quick if fits_single(exact) and quick.error <= SINGLE_LOSES else exact
 
 
 def _start(x0: Any, posed_as: _Posed) -> np.ndarray | None:
@@ -268,7 +202,7 @@ def _start(x0: Any, posed_as: _Posed) -> np.ndarray | None:
     source = np.asarray(x0.x if isinstance(x0, Result) else x0)
     asked = posed_as.asked
     many = len(posed_as.mean)
-    shape = (posed_as.count,) if asked.single else (posed_as.count, many)
+    shape = (posed_as.count,) if posed_as.single else (posed_as.count, many)
     if source.dtype.kind not in "fiub" or source.shape != shape:
         raise ValueError(f"x0 must be real numbers of shape {shape}, or an earlier Result; got {source.shape}")
     if not np.isfinite(source).all():
@@ -293,6 +227,7 @@ def _finish(
     beta, exact = out.beta, asked.X
     certificates = [out.certificates[i] for i in range(len(beta))]
     intercept, centre, centre2 = np.zeros(len(posed_as.mean)), None, np.zeros(1)
+    blur = np.zeros(len(posed_as.mean))
     if fit_intercept:
         # (K + Λ)u = y, (K + Λ)v = 1: α = u − tv sums to zero, and b is the mean of what it leaves
         q, ones = len(intercept), asked.weight if asked.weight is not None else np.ones(beta.shape[1])
@@ -305,6 +240,11 @@ def _finish(
         offset = np.einsum("qi,qi->q", y - both[:q], np.broadcast_to(centre, y.shape))
         centre2 = np.einsum("qi,qi->q", centre, both[q:])
         intercept = posed_as.mean + offset * scale
+        sizes, at = np.sqrt(sizes2(exact)), np.broadcast_to(centre, y.shape)
+        blur = scale * (
+            summed(exact) * (np.abs(alpha) @ sizes) * (at @ sizes) + 4 * UNIT * (at * np.abs(y)).sum(axis=1)
+        )
+        blur = blur + 4 * UNIT * np.abs(posed_as.mean)
         kept = asked.weight if asked.weight is None or asked.weight.ndim == 1 else asked.weight[:q]
         live = 1.0 if kept is None or kept.ndim == 1 else kept > 0
         whole = asked._replace(y=(y - offset[:, None]) * live, scale=scale, weight=kept)
@@ -314,20 +254,31 @@ def _finish(
     full = np.zeros((len(beta), posed_as.count))
     full[:, posed_as.live] = beta
     x = answer(asked, full)
-    lost = np.linalg.norm(x.reshape(posed_as.count, -1).T / asked.scale[:, None] - full, axis=1)
+    lost = np.linalg.norm(x.T / asked.scale[:, None] - full, axis=1)
     if not (lost <= 1e-3 * np.linalg.norm(full, axis=1)).all():
         raise ValueError("the coefficients are too large or too small for float64: rescale y, the kernel or alpha")
     bound = np.array([np.inf if c.error_bound is None else c.error_bound for c in certificates])
     of_given = posed_as.live if _is_given(posed_as.kernel) and posed_as.live.size < posed_as.count else None
-    shown = intercept[0] if asked.single else intercept
+    shown: Any = (float(intercept[0]) if posed_as.single else intercept) if fit_intercept else None
     coefficients = beta * asked.scale[:, None]
     # errors of single precision add up like random ones
     lost = 4 * 2.0**-24 * np.linalg.norm(beta, axis=1) * math.sqrt(float(np.abs(diagonal(exact)).max()))
     rough = bool((lost <= how.stop.tol * np.linalg.norm(asked.y[: len(beta)], axis=1) / math.sqrt(beta.shape[1])).all())
     function = KernelFunction(
-        quick, exact, coefficients, intercept, bound, centre, centre2, rough, of_given, asked.single, how.jobs
+        quick,
+        exact,
+        coefficients,
+        intercept,
+        bound,
+        centre,
+        centre2,
+        blur,
+        rough,
+        of_given,
+        posed_as.single,
+        how.jobs,
     )
-    return function, certificates, x, (float(shown) if asked.single else shown) if fit_intercept else None
+    return function, certificates, x[:, 0].copy() if posed_as.single else x, shown
 
 
 def _summing_to_zero(u: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -338,12 +289,11 @@ def _summing_to_zero(u: np.ndarray, v: np.ndarray) -> np.ndarray:
 
 def _whole(callback: Callable[[Progress], object], posed_as: _Posed, fit_intercept: bool, part: Progress) -> object:
     """Show a callback the coefficients of all the user's points, and no column that is not theirs."""
-    x = part.x.reshape(posed_as.live.size, -1).T
-    q = len(posed_as.mean)
-    x = _summing_to_zero(x[:q], x[q:]) if fit_intercept and len(x) > q else x[:q]
+    x, q = part.x.T, len(posed_as.mean)
+    x = _summing_to_zero(x[:q], x[q:]) if fit_intercept else x
     full = np.zeros((posed_as.count, q))
     full[posed_as.live] = x.T
-    return callback(replace(part, x=full[:, 0] if posed_as.asked.single else full))
+    return callback(replace(part, x=full[:, 0].copy() if posed_as.single else full))
 
 
 def _weights_of(sampler: Any, posed_as: _Posed) -> Any:
@@ -352,19 +302,24 @@ def _weights_of(sampler: Any, posed_as: _Posed) -> Any:
     return given[posed_as.live] if given.shape == (posed_as.count,) else given
 
 
-def _after(status: Status, certificate: Certificate, tol: float) -> Status:
-    """With an intercept, what counts is the certificate of the pair."""
-    if status is Status.CONVERGED and certificate.value > tol:
-        return Status.ROUNDING if certificate.exhausted else Status.PASSES
+def _status(out: Outcome, i: int, certificate: Certificate, q: int, tol: float) -> Status:
+    """With an intercept, the worse of both its columns; and what counts is the certificate of the pair."""
+    ones = out.statuses.get(min(q + i, len(out.beta) - 1), Status.CONVERGED) if len(out.beta) > q else Status.CONVERGED
+    if certificate.value <= tol:
+        return Status.CONVERGED
+    status = next(s for s in WORST_FIRST if s in (out.statuses[i], ones))
+    if status is Status.CONVERGED:
+        status = Status.ROUNDING if certificate.exhausted else Status.STALLED
     return status
 
 
-def _estimate(way: Way, asked: Problem, out: Outcome, bound: np.ndarray) -> Any:
+def _estimate(way: Way, asked: Problem, out: Outcome, bound: np.ndarray, single: bool) -> Any:
     """√(rᵀM⁻¹r), which is no less than the error in the energy norm as far as M is no more than K + Λ; or the bound."""
     if way.preconditioner is None:
         return None
     lam = ridge_of(asked)
     r = (out.residual - lam * out.beta) * (lam > 0)
     size = np.sqrt(np.maximum(np.einsum("qi,qi->q", r, way.preconditioner(r)), 0.0)) * asked.scale
-    size = np.minimum(size * math.sqrt(way.preconditioner.slack), bound)
-    return float(size[0]) if asked.single else size
+    slack = np.where(np.isfinite(way.preconditioner.slack), way.preconditioner.slack, 1e300)
+    size = np.minimum(size * np.sqrt(slack), bound)
+    return float(size[0]) if single else size

@@ -203,7 +203,9 @@ def _certify_kernel(problem: Problem, g: Gram, alpha: np.ndarray, ids: np.ndarra
             raise ValueError("the numbers met on the way leave float64: rescale X, y, alpha or sample_weight")
         bound = (left + d_left) / (2 * math.sqrt(lam)) if g.kernel.definite else None
         value, rounding = (left + d_left) / max(size, 1e-300), d_left / max(size, 1e-300)
-        if size == 0.0 and not alpha[q].any():
+        if bound is not None and float(alpha[q] @ (y[q] - rho[q])) < -unit * float(np.abs(alpha[q]) @ sizes) ** 2:
+            bound = None  # αᵀKα < 0: K is not positive definite, whatever was said of it
+        if not (y[q].any() or alpha[q].any()):
             value, rounding, bound = 0.0, 0.0, None if bound is None else 0.0
         exhausted = left <= 3 * d_left
         one = Certificate("gap", value, rounding, 0.0, _norm(root * rho[q]), math.nan, bound, exhausted)

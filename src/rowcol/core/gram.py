@@ -83,12 +83,12 @@ def picked(g: Gram, which: np.ndarray) -> Gram:
 
 def among(g: Gram, which: np.ndarray) -> Gram:
     """g of some points only."""
-    sides = []
-    for leaf, side in zip(g.leaves, g.left, strict=True):
-        part = some_of(leaf, side, which, g.width)
-        given = isinstance(leaf.kernel, Precomputed)
-        sides.append(part._replace(raw=np.ascontiguousarray(part.raw[:, which])) if given else part)
-    both = tuple(sides)
+    both = tuple(
+        side._replace(raw=side.raw[np.ix_(which, which)])
+        if isinstance(leaf.kernel, Precomputed)
+        else some_of(leaf, side, which, g.width)
+        for leaf, side in zip(g.leaves, g.left, strict=True)
+    )
     return replace(g, left=both, right=both, shape=(which.size, which.size))
 
 
@@ -283,6 +283,25 @@ def sizes2(g: Gram) -> np.ndarray:
     parts = [_leaf_diagonal(leaf, side, g.shape[0]) for leaf, side in zip(g.leaves, g.left, strict=True)]
     kept = [np.abs(d) if leaf.kernel.definite else np.full_like(d, leaf.bound) for leaf, d in zip(g.leaves, parts)]
     return _combined(g.kernel, iter(kept))
+
+
+def fits_single(g: Gram) -> bool:
+    """Is every kernel of the tree, and every factor, far from the limits of single precision?"""
+    parts = iter([_leaf_diagonal(leaf, side, g.shape[0]) for leaf, side in zip(g.leaves, g.left, strict=True)])
+    return _fits(g.kernel, zip(g.leaves, parts))[1]
+
+
+def _fits(kernel: Kernel, parts: Iterator[tuple[Leaf, np.ndarray]]) -> tuple[np.ndarray, bool]:
+    if isinstance(kernel, (Sum, Product)):
+        (a, left), (b, right) = _fits(kernel.a, parts), _fits(kernel.b, parts)
+        size, fine = (a + b if isinstance(kernel, Sum) else a * b), left and right
+    elif isinstance(kernel, Scaled):
+        size, fine = _fits(kernel.a, parts)
+        size, fine = kernel.c * size, fine and 1e-30 < kernel.c < 1e30
+    else:
+        leaf, own = next(parts)
+        size, fine = np.abs(own) if leaf.kernel.definite else np.full_like(own, leaf.bound), leaf.reach < 1e15
+    return size, fine and float(size.mean()) > 1e-30 and float(size.max()) < 1e30
 
 
 def _leaf_diagonal(leaf: Leaf, side: Side, n: int) -> np.ndarray:

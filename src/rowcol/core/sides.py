@@ -126,7 +126,7 @@ def _entry_error(kernel: Kernel, recipe: Recipe, d: int, dots: bool, reach2: flo
         return (d + 8) * unit * (reach2 + abs(kernel.coef0)) + 8 * unit, 1.0
     if recipe.base == "dot":
         return (d + 8) * unit, 1.0
-    features = 2 * unit * math.sqrt(reach2) * (math.sqrt(d) if recipe.base == "absolute" else 1.0)
+    features = 4 * unit * math.sqrt(reach2) * (math.sqrt(d) if recipe.base == "absolute" else 1.0)
     base = (d + 4) * unit  # of differences, relative to t, and t 2^−t is below 0.54
     if dots:
         base = (d + 4) * unit * 4 * reach2 * (recipe.slope if math.isfinite(recipe.slope) else 1.0)

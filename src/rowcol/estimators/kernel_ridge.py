@@ -35,7 +35,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
     Parameters
     ----------
     alpha : float or array, (n_targets,) or (n_samples,)
-        The penalty, above 0: one; one a target; or one a point (the variance of its noise).
+        The penalty, above 0: one; one a target; or one a point (the variance of its noise). Where there are as many
+        targets as points, it is one a target.
     kernel : str, rowcol kernel or callable
         "linear", "rbf", "laplacian", "matern", "poly", "polynomial", "sigmoid", "cosine", "chi2", "precomputed"; a
         kernel of `rowcol.kernels`, which may be a sum or product; or, as in scikit-learn, a function of two points.
@@ -153,7 +154,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         if isinstance(sample_weight, (Real, Integral)):
             sample_weight = np.full(X.shape[0], float(sample_weight))
         last = getattr(self, "dual_coef_", None)
-        alpha = self.alpha
+        alpha: Any = self.alpha if np.size(self.alpha) != 1 else float(np.ravel(self.alpha)[0])
         if np.ndim(alpha) == 1 and y.ndim == 2 and len(alpha) == y.shape[1]:  # as in scikit-learn: one a target
             alpha = np.broadcast_to(alpha, y.shape)
         x0 = last if self.warm_start and last is not None and last.shape == y.shape else None

@@ -62,7 +62,7 @@ class Conjugate:
     direction: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
     value: np.ndarray = field(default_factory=lambda: np.empty(0))  # (q,) certificates of the last look
     strikes: np.ndarray = field(default_factory=lambda: np.empty(0))  # looks that found no better
-    indefinite: bool = False  # a direction of negative curvature was met
+    indefinite: list[int] = field(default_factory=list)  # columns that met a direction of negative curvature
     root: np.ndarray | None = None  # √w, on the side of kernels: (n,), or (q, n)
 
     def __post_init__(self) -> None:
@@ -103,7 +103,7 @@ class Conjugate:
         curvature = _dot(self.direction, pulled) + _dot(self.direction, lam * self.direction)
         going = (gamma > 0) & (curvature > 0)
         if self.multiply and bool(((curvature < 0) | (gamma < 0)).any()):
-            return self._doubt(passes)
+            return self._doubt(passes, (curvature < 0) | (gamma < 0))
         if self.typical == 0.0 and going.any():
             self.typical = float(np.sqrt(np.max(curvature[going] / _dot(self.direction, self.direction)[going])))
         step = np.divide(gamma, curvature, out=np.zeros_like(gamma), where=going)[:, None]
@@ -120,7 +120,7 @@ class Conjugate:
         away = estimate > RUNAWAY * np.maximum(self.first, 1.0)  # by rows, where no β fits
         return Round(passes, 1, step[:, 0] * gamma, estimate, ~going | away | (self.strikes >= 2))
 
-    def _doubt(self, passes: float) -> Round:
+    def _doubt(self, passes: float, bad: np.ndarray) -> Round:
         """A direction of negative curvature: only if products are exact, and nothing preconditions, is K to blame."""
         none, stuck = np.zeros(self.ids.size), np.zeros(self.ids.size, bool)
         if len(self.multiply) > 1:
@@ -128,9 +128,10 @@ class Conjugate:
         elif self.precondition is not None:
             self.precondition = None
         else:
-            self.indefinite, stuck[:] = True, True
+            self.indefinite += [int(i) for i in self.ids[bad]]
+            stuck = bad
         self.gamma[:] = np.inf
-        return Round(passes, 1, none, np.full(self.ids.size, 1.0) if not stuck.any() else none, stuck)
+        return Round(passes, 1, none, np.where(stuck, 0.0, 1.0), stuck)
 
     def _estimate(self) -> np.ndarray:
         size = self.size
@@ -169,7 +170,8 @@ class Conjugate:
         value = evidence.certificates[k].value
         self.strikes[place] = 0 if value < 0.7 * self.value[place] else self.strikes[place] + 1
         if self.strikes[place] and len(self.multiply) > 1:  # what the quick product cannot see, the exact one can
-            self.multiply, self.strikes[place], self.gamma[place] = self.multiply[1:], 0, np.inf
+            self.multiply = self.multiply[1:]
+            self.strikes[:], self.gamma[:] = 0, np.inf
         self.value[place] = min(value, self.value[place])
 
     def keep(self, mask: np.ndarray) -> None:

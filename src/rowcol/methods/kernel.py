@@ -116,7 +116,7 @@ class FreshBlocks:
     energy: np.ndarray = field(init=False)
     order: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
     best: np.ndarray = field(init=False)  # certificates of the last look
-    indefinite: bool = False
+    indefinite: list[int] = field(default_factory=list)
     patience: float = math.inf
     needs_solution: bool = False
 
@@ -174,7 +174,7 @@ class FreshBlocks:
     def _give_way(self, passes: float, indefinite: bool) -> Round:
         """Single precision may be to blame: begin anew in double. If it was double already, there is no going on."""
         none, last = np.zeros(self.ids.size), self.quick is self.by
-        self.quick, self.indefinite = self.by, last and indefinite
+        self.quick, self.indefinite = self.by, [int(i) for i in self.ids] if last and indefinite else []
         self._restart(np.ones(self.ids.size, bool))
         estimate = none if last else _measure(self.problem, self.ids, self.r_w)
         return Round(passes, 1, none, estimate, np.full(self.ids.size, last))
@@ -218,7 +218,7 @@ class Whole:
     slope: np.ndarray = field(init=False)  # what the next correction removes; a start is looked at first
     best: np.ndarray = field(init=False)
     stuck: np.ndarray = field(init=False)
-    indefinite: bool = False
+    indefinite: list[int] = field(default_factory=list)
     patience: float = math.inf
     needs_solution: bool = False
 
@@ -234,7 +234,7 @@ class Whole:
             K[np.diag_indices(len(K))] += self.lam
             self.factor, passes = _cholesky(K.T), 1.0  # in Fortran order, so in place
         if self.factor is None:
-            self.indefinite, none = True, np.zeros(self.ids.size)
+            self.indefinite, none = [int(i) for i in self.ids], np.zeros(self.ids.size)
             return Round(passes, 1, none, none, np.ones(self.ids.size, bool))
         step = scipy.linalg.cho_solve(self.factor, self.slope.T, check_finite=False).T
         self.x = self.x + step

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from ..core.certify import certify
 from ..core.gram import LINES, WIDE, Gram, among, block, diagonal, product
-from ..core.problem import Problem
+from ..core.problem import Problem, answer
 from ..core.sampler import sampler as make_sampler
 from .choose import Plan
 from .conjugate import Conjugate, Multiply
@@ -59,8 +59,8 @@ class Way:
     preconditioner: Pivots | None = None
 
 
-def bytes_of(route: str, X: Any, q: int, leaves: int, rank: int = 0, at_once: int = BLOCK) -> int:
-    """Memory beside X and y, at its peak."""
+def bytes_of(route: str, X: Any, q: int, leaves: int, rank: int = 0, at_once: int = BLOCK, cores: int = 1) -> int:
+    """Memory beside X and y, at its peak; `leaves` counts one-line kernels, `cores` penalties that differ."""
     n, d = X.shape
     stored = leaves * (24 * X.nnz if sp.issparse(X) else 12 * n * (d + d % 2 + 1)) + 8 * 3 * min(n * d, 500_000)
     vectors = 8 * q * n * 20 + 2 * 8 * LINES * WIDE
@@ -70,31 +70,31 @@ def bytes_of(route: str, X: Any, q: int, leaves: int, rank: int = 0, at_once: in
         return stored + vectors + 8 * n * 64
     if route == "blocks":
         return stored + vectors + 24 * block_size(n) ** 2
-    return stored + vectors + 4 * rank * n + 8 * min(at_once, rank) * n + 20 * rank**2
+    return stored + vectors + 4 * rank * n + 8 * min(at_once, rank) * n + (12 + 8 * cores) * rank**2
 
 
-def rank_for(X: Any, q: int, leaves: int, memory: int) -> tuple[int, int]:
+def rank_for(X: Any, q: int, leaves: int, memory: int, cores: int) -> tuple[int, int]:
     """The rank of a preconditioner within the budget, and how many pivots to draw at once."""
     n = X.shape[0]
     rank = int(min(PER_CUBE_ROOT * n ** (1 / 3), n / 2))
     for at_once in (BLOCK, BLOCK // 4, BLOCK // 10):
         room = memory - bytes_of("cg", X, q, leaves) - 8 * at_once * n
-        fits = int(min(rank, room / (4 * n + 20 * rank)))
+        fits = int(min(rank, room / (4 * n + (12 + 8 * cores) * rank)))
         if fits >= min(rank, 2 * at_once):
             return fits, at_once
     return max(min(fits, rank), 0), at_once
 
 
-def choose(X: Any, q: int, leaves: int, method: str, memory: int, stop: Stop) -> Choice:
+def choose(asked: Problem, X: Any, leaves: int, method: str, memory: int, stop: Stop) -> Choice:
     """The route, and why."""
-    n = X.shape[0]
-    rank, at_once = rank_for(X, q, leaves, memory)
+    n, q, cores = X.shape[0], len(asked.y), _penalties(asked)
+    rank, at_once = rank_for(X, q, leaves, memory, cores)
     if method == "auto":
         few = SMALL + MORE * max(-2 - math.log10(stop.tol), 0.0)
         few = min(few, 7 * MORE, 3000 * stop.max_seconds ** (1 / 3))  # a factor cannot be stopped half-way
         if n <= few and bytes_of("direct", X, q, leaves) <= memory:
             return Choice("direct", [f"{n:,} points are few: Cholesky of the kernel matrix takes less than steps"])
-        then = ("direct",) if 8 * n * n * 1.2 <= memory else ()
+        then = ("direct",) if 8 * n * n * 1.2 <= memory and cores == 1 else ()
         why = f"the kernel matrix of {n:,} points is not formed: its tiles are made anew for every product"
         if rank >= min(32, n // 2):
             told = f"conjugate gradients, preconditioned by {rank:,} randomly drawn pivots, need few of them"
@@ -103,13 +103,19 @@ def choose(X: Any, q: int, leaves: int, method: str, memory: int, stop: Stop) ->
         reasons = [why, "memory allows no preconditioner: steps on random blocks of points (30)"]
     else:
         reasons = [f"method={method!r} was asked for"]
-    need = bytes_of(method, X, q, leaves, rank if method == "pcg" else 0, at_once)
+    need = bytes_of(method, X, q, leaves, rank if method == "pcg" else 0, at_once, cores)
     if need > memory:
         raise ValueError(
             f"method={method!r} needs about {need / 1e6:,.0f} MB beside X, more than memory={memory / 1e6:,.0f} MB: "
             "allow more" + (", or say method='auto'" if reasons[0].startswith("method") else "")
         )
     return Choice(method, reasons, rank if method == "pcg" else 0, at_once)
+
+
+def _penalties(asked: Problem) -> int:
+    """How many different Λ there are, at most."""
+    w = asked.weight
+    return 1 if w is None or w.ndim == 1 else len({row.tobytes() for row in w})
 
 
 def planned(
@@ -130,7 +136,7 @@ def planned(
         choice.then,
         rate,
         passes,
-        bytes_of(choice.route, X, len(problem.y), leaves, choice.rank, choice.pivots_at_once),
+        bytes_of(choice.route, X, len(problem.y), leaves, choice.rank, choice.pivots_at_once, _penalties(problem)),
         12 * leaves * n * d,
         (n, d),
         problem.alpha * problem.gauge,
@@ -181,30 +187,67 @@ def follow(way: Way, choice: Choice, alpha0: np.ndarray | None) -> Outcome:
         after = f"{choice.route}, after {out.passes:.3g} passes"
         way.learned.append(f"{after}: no more progress; direct goes on from there")
         some = way.asked._replace(y=way.asked.y[stuck], scale=way.asked.scale[stuck])
-        kept, way.asked, limits = way.asked, some, way.stop
-        way.stop = limits._replace(max_seconds=max(limits.max_seconds - (time.perf_counter() - began), 0.0))
-        more = _take(way, Choice("direct", []), out.beta[stuck])
-        way.asked, way.stop = kept, limits
-        out = joined(out, more, stuck)
+        stop = way.stop._replace(max_seconds=max(way.stop.max_seconds - (time.perf_counter() - began), 0.0))
+        watch = _embedded(way, out, stuck, slice(None), [])
+        then = replace(way, asked=some, stop=stop, callback=watch, preconditioner=None)  # it shares taken and learned
+        out = joined(out, _take(then, Choice("direct", []), out.beta[stuck]), stuck)
     return out
 
 
 def _one_by_one(way: Way, choice: Choice, alpha0: np.ndarray | None) -> Outcome:
     """Columns with a Λ of their own, by methods that share none: each is a problem of the points that count for it."""
-    asked, n = way.asked, way.asked.X.shape[0]
+    asked, n, began = way.asked, way.asked.X.shape[0], time.perf_counter()
+    wishes: list[object] = []
     assert asked.weight is not None
-    whole_ = Outcome(np.zeros_like(asked.y), np.zeros_like(asked.y), None)
+    whole_ = Outcome(np.zeros_like(asked.y) if alpha0 is None else alpha0.copy(), np.zeros_like(asked.y), None)
     for i, w in enumerate(asked.weight):
         at = np.flatnonzero(w)
-        some = asked._replace(X=among(asked.X, at), y=asked.y[[i]][:, at], scale=asked.scale[[i]], weight=w[at])
-        mine = replace(way, asked=some, quick=among(way.quick, at), taken=[], preconditioner=None)
+        exact = among(asked.X, at)
+        some = asked._replace(X=exact, y=asked.y[[i]][:, at], scale=asked.scale[[i]], weight=w[at])
+        left = way.stop._replace(
+            max_passes=max(way.stop.max_passes - whole_.passes, 1e-9),
+            max_seconds=max(way.stop.max_seconds - (time.perf_counter() - began), 0.0),
+        )
+        asked_to_stop = any(wishes)
+        mine = replace(
+            way,
+            asked=some,
+            quick=exact if way.quick is asked.X else among(way.quick, at),
+            stop=left._replace(max_seconds=0.0) if asked_to_stop else left,
+            sampler=way.sampler if isinstance(way.sampler, str) else np.asarray(way.sampler)[at],
+            callback=_embedded(way, whole_, [i], at, wishes) if not asked_to_stop else None,
+            taken=[],
+            preconditioner=None,
+        )
         out = _take(mine, choice, None if alpha0 is None else alpha0[[i]][:, at])
+        if asked_to_stop and out.statuses[0] is Status.SECONDS:
+            out.statuses[0] = Status.CALLBACK
         one = Outcome(np.zeros((1, n)), np.zeros((1, n)), None, out.certificates, out.statuses, out.passes, out.steps)
         one.history, one.sampler = out.history, out.sampler
         one.beta[0, at], one.residual[0, at] = out.beta, out.residual
         whole_ = joined(whole_, one, [i])
     way.taken.append(choice.route)
     return whole_
+
+
+def _embedded(
+    way: Way, whole_: Outcome, columns: list[int], at: Any, wishes: list[object]
+) -> Callable[[Progress], object] | None:
+    """Show a callback all columns and points while only some are being solved, and write down what it wishes."""
+    callback, asked = way.callback, way.asked
+    if callback is None:
+        return None
+
+    def watch(part: Progress) -> object:
+        x = answer(asked, whole_.beta)
+        inner = x[:, columns]
+        inner[at] = part.x
+        x[:, columns] = inner
+        wish = callback(replace(part, x=x, passes=whole_.passes + part.passes, steps=whole_.steps + part.steps))
+        wishes.append(wish)
+        return wish
+
+    return watch
 
 
 def _take(way: Way, choice: Choice, alpha0: np.ndarray | None) -> Outcome:
@@ -219,8 +262,8 @@ def _take(way: Way, choice: Choice, alpha0: np.ndarray | None) -> Outcome:
         out.beta[i] = 0.0
         found = certify(way.asked, mover.by, out.beta[[i]], None, np.array([i]), out.column2)
         out.certificates[i], out.residual[i] = found.certificates[0], found.residual[0]
-    if getattr(mover, "indefinite", False):
-        out.statuses = {i: Status.INDEFINITE if s is not Status.CONVERGED else s for i, s in out.statuses.items()}
+    for i in getattr(mover, "indefinite", []):
+        out.statuses[i] = Status.INDEFINITE if out.statuses[i] is not Status.CONVERGED else Status.CONVERGED
     out.sampler = mover.source.kind if isinstance(mover, Points) else "none"
     return out
 
@@ -240,9 +283,9 @@ def _mover(way: Way, choice: Choice, alpha0: np.ndarray | None) -> Mover:
         way.preconditioner = pivots(quick, ridge_of(asked), choice.rank, way.seed, choice.pivots_at_once, until)
         made = way.preconditioner
         way.learned.append(f"{len(made.which):,} pivots leave {made.left:.1e} of the trace of K")
-        if made.slack > 1.0:
+        if made.slack.max() > 1.0:
             way.learned.append(
-                f"alpha is raised up to {made.slack:.1e} times within the preconditioner: single precision needs it"
+                f"alpha is raised up to {made.slack.max():.1e} times in the preconditioner: single precision needs it"
             )
         spent = way.preconditioner.passes
     x = np.zeros_like(asked.y) if alpha0 is None else alpha0.copy()

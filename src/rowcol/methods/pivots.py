@@ -11,12 +11,13 @@ the error, up to the single precision that F is kept in: a far tighter figure th
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import scipy.linalg
 
 from ..core.gram import Gram, block, diagonal, picked, written
+from ..core.recipes import Scaled
 
 BLOCK = 320  # pivots drawn at once
 SPENT = 1e-7  # of the trace: what is left then is rounding
@@ -34,7 +35,7 @@ class Pivots:
     left: float  # of the trace, relatively
     passes: float  # over K
     unit: float  # all of this is of unit (K + Λ)
-    slack: float = 1.0  # by how much Λ was raised, at most
+    slack: np.ndarray = field(default_factory=lambda: np.ones(1))  # by how much Λ was raised, at most, column by column
 
     def __call__(self, v: np.ndarray) -> np.ndarray:
         """M⁻¹v of every row of v."""
@@ -67,7 +68,8 @@ def pivots(
     n, rng = g.shape[0], np.random.default_rng(seed)
     F, which, k = np.empty((rank, n), np.float32), np.empty(rank, np.int64), 0
     rest = np.maximum(diagonal(g), 0.0)
-    unit = 2.0 ** -round(np.log2(max(float(rest.mean()), 1e-290)))  # of K and Λ: nothing leaves single precision
+    typical = float(rest.mean()) or float(lam.mean())
+    unit = 2.0 ** -round(np.log2(min(max(typical, 1e-290), 1e290)))  # of K and Λ: nothing leaves single precision
     rest *= unit
     whole = float(rest.sum())
     room = np.empty((min(at_once, rank), n), np.float32)
@@ -75,17 +77,15 @@ def pivots(
         ends = np.cumsum(rest)
         if k == rank or not ends[-1] > SPENT * whole or time.perf_counter() > deadline:
             break
-        drawn = np.unique(np.searchsorted(ends, rng.random(at_once) * ends[-1], side="right"))
-        drawn = rng.permutation(np.minimum(drawn, n - 1))
+        drawn = np.minimum(np.searchsorted(ends, rng.random(at_once) * ends[-1], side="right"), n - 1)
+        drawn = drawn[np.sort(np.unique(drawn, return_index=True)[1])]  # each once, in the order they came
         mine = np.ascontiguousarray(F[:k, drawn])
         kept, lower = _accept(unit * block(g, drawn, drawn) - (mine.T @ mine), rest[drawn], rng.random(drawn.size))
         kept, lower = kept[: rank - k], lower[: rank - k, : rank - k]
         if not kept.size:
             break
         chosen, m = drawn[kept], kept.size
-        lines = written(picked(g, chosen), room[:m] if g.dtype is np.float32 else None)
-        lines *= unit
-        lines = lines.astype(np.float32, copy=False)
+        lines = written(replace(picked(g, chosen), kernel=Scaled(g.kernel, unit)), room[:m])
         if k:
             lines -= np.ascontiguousarray(mine[:, kept].T) @ F[:k]
         inverse = scipy.linalg.solve_triangular(lower, np.eye(m), lower=True).astype(np.float32)
@@ -105,13 +105,19 @@ def _inverted(F: np.ndarray, lam: np.ndarray, room: int, made: Pivots) -> Pivots
     for more in (1.0, 10.0, 100.0, 1e3):
         raised = np.where(lam > 0, np.maximum(lam, more * BEARABLE * _largest(inner)), 0.0)
         root = np.sqrt(np.divide(1.0, raised, out=np.zeros_like(lam), where=raised > 0))
-        slack = float(np.max(np.divide(raised, lam, out=np.ones_like(lam), where=lam > 0)))
+        slack = np.divide(raised, lam, out=np.ones_like(lam), where=lam > 0).max(axis=1)
+        kept: dict[bytes, np.ndarray] = {}  # columns that share a Λ share its factor
         try:
-            cores = [_core(F, one, inner, room) for one in root]
+            for one in root:
+                if one.tobytes() not in kept:
+                    kept[one.tobytes()] = _core(F, one, inner, room)
+            cores = [kept[one.tobytes()] for one in root]
         except scipy.linalg.LinAlgError:
             continue
         return replace(made, root=root, cores=cores, slack=slack)
-    return replace(made, F=F[:0], which=made.which[:0], root=root, cores=[np.eye(0)] * len(root), slack=np.inf)
+    return replace(
+        made, F=F[:0], which=made.which[:0], root=root, cores=[np.eye(0)] * len(root), slack=np.full(len(root), np.inf)
+    )
 
 
 def _largest(inner: np.ndarray) -> float:

@@ -1,0 +1,97 @@
+"""The function that kernel ridge regression finds, and how far the exact one can be from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from .certify import UNIT
+from .gram import Gram, cross, diagonal, product, sizes2
+from .sides import points
+
+CHUNK = 4096  # points predicted at a time
+MUCH = 200_000_000  # entries of K: predictions that take fewer are in double precision always
+
+
+@dataclass(eq=False)
+class KernelFunction:
+    """f(x) = Σ_i α_i k(x_i, x) + b, from its points.
+
+    Attributes
+    ----------
+    coefficients : ndarray, (q, n)
+    intercept : ndarray, (q,)
+    bound : ndarray, (q,)
+        Of ‖f − f*‖ in the norm of the kernel's space.
+    """
+
+    quick: Gram
+    exact: Gram
+    coefficients: np.ndarray
+    intercept: np.ndarray
+    bound: np.ndarray
+    centre: np.ndarray | None  # (1, n) or (q, n) weights that sum to one, where there is an intercept
+    centre2: np.ndarray  # ‖φ̄‖² of the centre
+    blur: np.ndarray  # (q,) what rounding may have done to the intercept
+    rough: bool  # single precision loses less than the tolerance allowed
+    live: np.ndarray | None  # columns of a given matrix that counted, if not all
+    single: bool
+    jobs: int
+
+    def __call__(self, X: Any, return_bound: bool = False) -> Any:
+        """Values at the rows of X; with `return_bound`, also how far the exact solution's can be, at most."""
+        X = points(X)
+        if self.live is not None:
+            X = X[:, self.live]  # of a given matrix, the columns of points that counted
+        q = len(self.coefficients)
+        if return_bound and not self.exact.kernel.definite:
+            raise ValueError("there is no bound where the kernel is not positive definite: leave out return_bound")
+        rows = self.coefficients
+        if return_bound and self.centre is not None:
+            rows = np.vstack([rows, self.centre])
+        values, reach = np.empty((q, X.shape[0])), np.empty((len(self.centre2), X.shape[0]))
+        top = np.empty(X.shape[0])
+        with shared(self.jobs) as pool:
+            much = X.shape[0] * self.exact.shape[1] > MUCH
+            g = replace(self.quick if much and self.rough and not return_bound else self.exact, pool=pool)
+            for i in range(0, X.shape[0], CHUNK):
+                some = cross(g, X[i : i + CHUNK])
+                found = product(some, rows)
+                values[:, i : i + CHUNK] = found[:q] + self.intercept[:, None]
+                if return_bound:
+                    at = diagonal(some)[None]
+                    top[i : i + CHUNK] = np.sqrt(np.maximum(at[0], 0.0))
+                    if self.centre is not None:
+                        at = at - 2 * found[q:] + self.centre2[:, None]
+                    reach[:, i : i + CHUNK] = np.sqrt(np.maximum(at, 0.0))
+        if not np.isfinite(values).all():
+            raise ValueError("the kernel gives no finite number at some of these points: they are too far, or negative")
+        out = values[0] if self.single else np.ascontiguousarray(values.T)
+        if not return_bound:
+            return out
+        # and what rounding does to this very sum
+        sizes = np.abs(self.coefficients) @ np.sqrt(sizes2(self.exact))
+        rounding = summed(self.exact) * sizes[:, None] * top + self.blur[:, None]
+        rounding = rounding + 4 * UNIT * (np.abs(values) + np.abs(self.intercept)[:, None])
+        bounds = self.bound[:, None] * reach + rounding
+        return out, bounds[0] if self.single else np.ascontiguousarray(bounds.T)
+
+
+def summed(g: Gram) -> float:
+    """What entries and sums of them can be off, relatively: as in certify.py."""
+    return g.error + UNIT * (g.width + g.shape[1] / g.width + 3)
+
+
+@contextmanager
+def shared(jobs: int) -> Iterator[Executor | None]:
+    """A pool of our own threads. They never call BLAS, which has its own: the two never multiply."""
+    if jobs == 1:
+        yield None
+        return
+    with ThreadPoolExecutor(jobs) as pool:
+        yield pool
