@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 import rowcol
-from rowcol.methods import loop
+from rowcol.methods import coordinate
 
 pytestmark = pytest.mark.slow
 
@@ -34,8 +34,8 @@ def test_no_compiled_call_is_long(method, big, monkeypatch):
         finally:
             longest.append(time.perf_counter() - start)
 
-    real = loop.descend
-    monkeypatch.setattr(loop, "descend", timed)
+    real = coordinate.descend
+    monkeypatch.setattr(coordinate, "descend", timed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         rowcol.solve(X, Y, method=method, max_passes=2, n_jobs=1, random_state=0)
