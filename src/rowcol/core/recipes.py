@@ -64,29 +64,26 @@ def _operand(other: Any) -> Kernel:
 
 
 @dataclass(frozen=True)
-class Sum(Kernel):
-    """a + b."""
+class Pair(Kernel):
+    """Two kernels."""
 
     a: Kernel
     b: Kernel
 
     @property
     def definite(self) -> bool:
-        """If both are."""
+        """If both are (for products, by Schur)."""
         return self.a.definite and self.b.definite
 
 
 @dataclass(frozen=True)
-class Product(Kernel):
+class Sum(Pair):
+    """a + b."""
+
+
+@dataclass(frozen=True)
+class Product(Pair):
     """a · b, entry by entry."""
-
-    a: Kernel
-    b: Kernel
-
-    @property
-    def definite(self) -> bool:
-        """If both are (Schur)."""
-        return self.a.definite and self.b.definite
 
 
 @dataclass(frozen=True)
