@@ -100,8 +100,6 @@ def determined(A):
     rank = int((s > tiny * s[0]).sum())
     if rank == 0 or s[rank - 1] < 1e3 * tiny * s[0]:
         return None
-    if rank < len(s) and s[rank] > 4e-16 * np.sqrt(max(n, p)) * s[0]:
-        return None  # more than rounding leaves of a zero: a row in small units, which may well count
     return np.ones(p, np.longdouble), s[:rank], float(s[rank]) if rank < len(s) else 0.0
 
 
