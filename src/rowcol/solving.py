@@ -315,7 +315,9 @@ def _which(asked: Problem, way: Way, status: Status, outcome: Outcome, clean_sta
             )
         )
         return ("minimum norm" if exact else "minimum-norm least squares") + cut
-    if not way.proven or not clean_start:
+    # a factor was left because what it took as zero mattered: what counts as the row space is then not settled
+    unsettled = factor is not None and factor.rank < min(n, p) and any(t.startswith("direct") for t in way.taken)
+    if unsettled or not way.proven or not clean_start:
         unclaimed = "one of many" if p > n else "the only one if X has full column rank"
         return f"{'a solution' if exact else 'least squares'} ({unclaimed})"
     if exact:

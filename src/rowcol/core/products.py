@@ -77,6 +77,8 @@ def back(by: Products, u: np.ndarray) -> np.ndarray:
 def normal(by: Products, v: np.ndarray) -> tuple[np.ndarray, float]:
     """XᴴX v, as precise as X is stored, and the passes it took: one where blocks of X stay in cache."""
     n, p = by.shape
+    if len(v) == 1 and isinstance(by.lines, Dense) and by.X.dtype == v.dtype and _one_pass(by):
+        return _by_rows(by, v), 1.0  # a tenth to a third less than BLAS takes on blocks; of more vectors, BLAS is ahead
     if _by_blocks(by, v) and p <= n:
         out, w = np.zeros_like(v), v.astype(by.X.dtype, copy=False)
         for i in range(0, n, step := max(CACHED // (p * w.itemsize), 1)):

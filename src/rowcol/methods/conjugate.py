@@ -64,9 +64,11 @@ class Conjugate:
     strikes: np.ndarray = field(default_factory=lambda: np.empty(0))  # looks that found no better
     indefinite: list[int] = field(default_factory=list)  # columns that met a direction of negative curvature
     root: np.ndarray | None = None  # √w, on the side of kernels: (n,), or (q, n)
+    travel: np.ndarray = field(default_factory=lambda: np.empty(0))  # (all q,) the way x has come
 
     def __post_init__(self) -> None:
         q = self.ids.size
+        self.travel = np.zeros(q)
         self.gamma, self.direction = np.full(q, np.inf), np.zeros_like(self.x)
         weight = self.problem.weight
         self.root = None if weight is None or self.side != "kernel" else np.sqrt(weight)
@@ -110,6 +112,7 @@ class Conjugate:
         self.x += step * self.direction
         if self.s is not None:
             self.s += step * moved
+            self.travel[self.ids] += np.abs(step[:, 0]) * np.linalg.norm(self.direction, axis=1)
         self.g -= step * (pulled + lam * self.direction)
         if self.root is not None:
             self.g *= self.root > 0  # points that do not count for a column
@@ -269,9 +272,11 @@ class Sweeps:
     moved: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
     value: np.ndarray = field(default_factory=lambda: np.empty(0))
     strikes: np.ndarray = field(default_factory=lambda: np.empty(0))
+    travel: np.ndarray = field(default_factory=lambda: np.empty(0))  # (all q,) the way x has come
 
     def __post_init__(self) -> None:
         q = self.ids.size
+        self.travel = np.zeros(q)
         self.gamma, self.value, self.strikes = np.full(q, np.inf), np.full(q, np.inf), np.zeros(q)
         self.direction, self.moved = np.zeros_like(self.x), np.zeros_like(self.s)
         known_diag(self.view, self.now)
@@ -307,6 +312,7 @@ class Sweeps:
         step = np.divide(gamma, curvature, out=np.zeros(q), where=going)[:, None]
         self.x += step * self.direction
         self.s += step * self.moved
+        self.travel[self.ids] += np.abs(step[:, 0]) * np.linalg.norm(self.direction, axis=1)
         self.gamma = np.where(going, gamma, np.inf)
         estimates = from_slopes(self.problem, self.view, self.ids, self.s, gamma / m, slopes2)
         return Round(2.0, 2 * m - 1, step[:, 0] * gamma, estimates, ~going | (self.strikes >= 2))

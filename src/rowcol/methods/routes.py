@@ -29,6 +29,8 @@ from .result import Status, count_passes
 from .sketch import OVERSAMPLE, Sketched, full_sketch, low_rank
 from .stop import Stop
 
+ASTRAY = 1e-7  # of ‖β‖ outside the row space, and it is not said to be in it
+
 
 @dataclass
 class Kept:
@@ -192,6 +194,12 @@ def _take(
             way.kept.factor = way.kept.factor if mover.probe is not None else mover.factor
         elif asked.alpha > 0:  # the user's own x0 was good enough
             out.alpha = out.residual / asked.alpha
+    if side == "rows" and asked.alpha == 0 and out.alpha is not None and way.column2 is not None:
+        # where no β fits, α goes far along what Xᴴ does not see, and rounding takes Xᴴα out of the row space
+        travel = getattr(mover, "travel", np.linalg.norm(out.alpha, axis=1))
+        lost = 4 * np.finfo(given.X.dtype).eps  # products are as precise as X is stored
+        astray = lost * travel * np.sqrt(way.column2.sum()) / np.maximum(np.linalg.norm(out.beta, axis=1), 1e-300)
+        way.row_space = way.row_space and bool((astray <= max(ASTRAY, 100 * lost)).all())
     if Status.CONVERGED in out.statuses.values():
         way.proven = way.proven and way.row_space
     return out
