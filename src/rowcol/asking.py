@@ -15,7 +15,7 @@ from scipy.sparse.linalg import LinearOperator
 from .core import sampler as samplers
 from .core import threads
 from .core.problem import Problem, real_number
-from .methods.choose import ROUTES, SIDE_OF, Choice, Plan, after, budget, bytes_of, choose, copies_of, planned
+from .methods.choose import BY_LINES, ROUTES, SIDE_OF, Choice, Plan, after, budget, bytes_of, choose, copies_of, planned
 from .methods.kernel_routes import ROUTES as KERNEL_ROUTES
 from .methods.predict import predict
 from .methods.progress import Bar, Progress
@@ -101,7 +101,7 @@ def choice_for(asked: Problem, how: How, kept: Kept) -> Choice:
         side = "rows" if (size == n and size != p) or (size == n and n < p) else "columns"
         return Choice("cg", side, ["a preconditioner was given: conjugate gradients use it"])
     if method == "auto":
-        if how.sampler != "auto":  # a sampler is for steps: the paper's own methods
+        if how.sampler != "auto" and asked.each is None:  # a sampler is for steps: the paper's own methods
             side = "columns" if n >= p else "rows"
             reason = (
                 f"a sampler was named, so single steps; {side}, as X is {'tall' if n >= p else 'wide'} (Sections 3-5)"
@@ -112,6 +112,11 @@ def choice_for(asked: Problem, how: How, kept: Kept) -> Choice:
         raise TypeError(
             f"method={method!r} needs the rows or columns of X, and a LinearOperator has only products: say "
             "method='cg' or 'auto', or pass X as an array or a sparse array"
+        )
+    if asked.each is not None and method in (*BY_LINES, "subset"):
+        raise ValueError(
+            f"method={method!r} takes one alpha: solve each by itself, or say method='auto', 'direct' or 'cg', which "
+            "share the work"
         )
     if method == "rek" and asked.alpha > 0:
         raise ValueError("method='rek' is for alpha=0: ridge regression is method='rk' (rows) or 'rcd' (columns)")

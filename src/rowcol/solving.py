@@ -10,14 +10,17 @@ from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 from threadpoolctl import threadpool_limits
 
 from .asking import How, choice_for, how_to, plan_for, plan_of, preconditioner_of
+from .core.centre import centred, intercepts
 from .core.problem import Problem, answer, problem
 from .fitting import fit, plan_fit
-from .methods.choose import Plan, with_learned
+from .methods.choose import BY_LINES, Choice, Plan, with_learned
 from .methods.loop import Outcome
+from .methods.ones import with_ones
 from .methods.progress import Progress
 from .methods.result import MEANING, WORST_FIRST, ConvergenceWarning, Result, StartWarning, Status, count_passes
 from .methods.routes import Kept, Way, follow
@@ -64,7 +67,8 @@ def solve(
         with momentum), "pcg" (conjugate gradients preconditioned by randomly drawn pivots), "cg" (plainly) and "direct"
         (Cholesky).
     fit_intercept : bool
-        With a kernel: add an intercept that is not penalised.
+        Add an intercept that is not penalised: `result.intercept`. X is not copied for it, nor made dense; but single
+        steps on a dense X take a centred copy.
     method : str
         "auto" chooses, says why in `result.plan`, and goes on by another method where the first is slow. By name:
         "rk" (rows: randomized Kaczmarz), "rcd" (columns: randomized coordinate descent), "rek" (both: extended
@@ -131,11 +135,9 @@ def solve(
         if preconditioner is not None:
             raise ValueError("a kernel brings its own preconditioner: leave out preconditioner")
         return fit(X, y, kernel, alpha, how, x0, sample_weight, fit_intercept, began)
-    if fit_intercept:
-        raise ValueError("fit_intercept is for kernels: otherwise add a column of ones to X, or centre X and y")
     asked = problem(X, y, alpha, sample_weight)
     kept = Kept(precondition=preconditioner_of(preconditioner, asked))
-    return result_for(asked, how, x0, kept, began)
+    return result_for(asked, how, x0, kept, began, fit_intercept=fit_intercept)
 
 
 def plan(
@@ -144,6 +146,7 @@ def plan(
     *,
     alpha: Any = 0.0,
     kernel: Any = None,
+    fit_intercept: bool = False,
     tol: float = 1e-6,
     memory: Any = None,
     method: str = "auto",
@@ -151,11 +154,11 @@ def plan(
     n_jobs: int | None = None,
     random_state: Any = None,
 ) -> Plan:
-    """What `solve` would do, and why, without doing it: it looks at a few rows of X at most.
+    """What `solve` would do, and why, without doing it: it looks at a few rows of X at most; for an intercept, at its means.
 
     Parameters
     ----------
-    X, y, alpha, kernel, tol, memory, method, sample_weight, n_jobs, random_state
+    X, y, alpha, kernel, fit_intercept, tol, memory, method, sample_weight, n_jobs, random_state
         As for `solve`.
 
     Returns
@@ -180,11 +183,16 @@ def plan(
     if kernel is not None:
         return plan_fit(X, y, kernel, alpha, how, sample_weight)
     asked = problem(X, y, alpha, sample_weight)
-    return plan_for(asked, how, Kept())
+    return plan_for(centred(asked)[0] if fit_intercept else asked, how, Kept())
 
 
-def result_for(asked: Problem, how: How, x0: Any, kept: Kept, began: float, stacklevel: int = 3) -> Result:
+def result_for(
+    asked: Problem, how: How, x0: Any, kept: Kept, began: float, stacklevel: int = 3, fit_intercept: bool = False
+) -> Result:
     """Problem -> Plan -> Mover -> loop -> Result."""
+    offset = None
+    if fit_intercept:
+        asked, offset = centred(asked)
     beta0, alpha0 = _start(x0, asked)
     method, stop = how.method, how.stop
     with ExitStack() as stack:
@@ -207,7 +215,8 @@ def result_for(asked: Problem, how: How, x0: Any, kept: Kept, began: float, stac
             kept,
             method == "auto" and kept.precondition is None,
         )
-        outcome = follow(way, choice, beta0, alpha0)
+        take = with_ones if _needs_ones(asked, choice) else follow
+        outcome = take(way, choice, beta0, alpha0)
 
     status = next(s for s in WORST_FIRST if s in outcome.statuses.values())
     message = status.value
@@ -244,12 +253,24 @@ def result_for(asked: Problem, how: How, x0: Any, kept: Kept, began: float, stac
         certificates=[outcome.certificates[i] for i in range(q)],
         history=outcome.history,
         plan=with_learned(plan, way.learned),
+        intercept=_intercept(asked, offset, outcome.beta),
     )
     if status not in (Status.CONVERGED, Status.CALLBACK):
         worst = result.certificate
         reached = f"{MEANING[worst.kind]} = {worst.value:.1e} after {count_passes(result.passes)}, tol {stop.tol:.0e}"
         warnings.warn(f"{reached}: {message}", ConvergenceWarning, stacklevel=stacklevel)
     return result
+
+
+def _needs_ones(asked: Problem, choice: Choice) -> bool:
+    return asked.shift is not None and choice.route in BY_LINES and sp.issparse(asked.X)
+
+
+def _intercept(asked: Problem, offset: np.ndarray | None, beta: np.ndarray) -> Any:
+    if offset is None:
+        return None
+    b = intercepts(asked, offset, beta)
+    return b[0].item() if asked.single else b
 
 
 def _start(x0: Any, asked: Problem) -> tuple[np.ndarray | None, np.ndarray | None]:

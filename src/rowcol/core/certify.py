@@ -33,7 +33,9 @@ from .products import (
     back,
     blocks,
     chain,
+    lifted,
     longest,
+    lowered,
     misfit_pass,
     norms_of,
     pull_all,
@@ -45,6 +47,7 @@ from .products import (
 
 UNIT = 2.0**-53
 ONE = 1.0  # the weight of every row, unless given
+PAIRS = 200  # terms in the longest chain of a sum in pairs
 
 
 class Certificate(NamedTuple):
@@ -99,7 +102,7 @@ class Evidence(NamedTuple):
 
 def certify_residual(problem: Problem, by: Products, beta: np.ndarray, ids: np.ndarray, tol: float) -> Evidence | None:
     """Half a look, without the gradient: enough where every residual vanishes (λ = 0). None where one does not."""
-    if by.side != "rows" or problem.weight is not None or problem.alpha > 0:
+    if by.side != "rows" or problem.weight is not None or problem.alpha > 0 or by.shift is not None:
         return None
     y = _chosen(problem, ids)
     rho, reach = misfit_pass(by, y, beta)
@@ -140,6 +143,7 @@ def certify(
     y = _chosen(problem, ids)
     w = np.ones(n) if problem.weight is None else problem.weight
     known, many, image = bool((column2 >= 0).all()), len(ids), None
+    lifted_y = y if by.shift is None else y + lifted(by, beta)
     if by.side == "operator":
         rho = y - times(by, beta)
         slope = back(by, rho)
@@ -147,18 +151,25 @@ def certify(
         if not known:
             column2[:] = _largest(by, np.vstack([y, rho])) ** 2 / p
     elif by.side == "cols":  # weights are all ones here: weighted columns are scaled beforehand
-        rho = y + push_all(by, -beta.conj()).conj()
-        slope = pull_all(by, rho.conj()).conj()
+        rho = lifted_y + push_all(by, -beta.conj()).conj()
+        slope = lowered(by, rho, pull_all(by, rho.conj()).conj())
         terms_rho, terms_slope = chain(blocks(p, n, stored(by.lines))), longest(by.lines)
         if not known:
-            column2[:] = norms_of(by)
+            column2[:] = norms_of(by) if by.shift is None else by.shift.column2
     else:
-        rho, slope, squares = residual_pass(by, y, beta, w, not known)
+        rho, slope, squares = residual_pass(by, lifted_y, beta, w, not known)
+        slope = lowered(by, rho, slope)
         terms_rho, terms_slope = longest(by.lines), chain(blocks(n, p, stored(by.lines)))
         if not known:
-            column2[:] = squares
+            column2[:] = squares if by.shift is None else by.shift.column2
     if alpha is not None and problem.alpha > 0:
         image = {"rows": push_all, "cols": _pulled, "operator": back}[by.side](by, alpha)
+        image = image if by.side == "operator" else lowered(by, alpha, image)
+    column = raw = np.sqrt(column2)
+    if by.shift is not None:
+        # what is subtracted has rounding errors of its own, of x̄ᵀβ and of a sum in pairs, as large as X is uncentred
+        raw = np.sqrt(column2 + (by.shift.ones @ by.shift.ones) * np.abs(by.shift.mean) ** 2)
+        terms_rho, terms_slope = terms_rho + p, terms_slope + PAIRS
     _check_column_norms(problem, column2)
     certificates = []
     for q in range(many):
@@ -166,7 +177,8 @@ def certify(
         # three more: the subtraction from y, the weight and the product of two rounded numbers
         units = UNIT * (terms_rho + 3), UNIT * (terms_slope + 3)
         scale = float(problem.scale[ids[q]])
-        one = _one(problem, y[q], w, beta[q], rho[q], slope[q], np.sqrt(column2), pair, units, scale)
+        lam = problem.alpha if problem.each is None else float(problem.each[ids[q]])
+        one = _one(problem, lam, y[q], w, beta[q], rho[q], slope[q], column, raw, pair, units, scale)
         if not math.isfinite(one.residual_norm + one.gradient_norm):
             raise ValueError(explain_values(problem.X))
         certificates.append(_in_users_units(one, scale, problem.gauge))
@@ -241,7 +253,10 @@ def _largest(by: Products, y: np.ndarray) -> float:
 def _check_column_norms(problem: Problem, column2: np.ndarray) -> None:
     if not np.isfinite(column2).all():
         raise ValueError(explain_values(problem.X))
-    faint = np.flatnonzero(column2 < 1e-280)
+    faint = column2 < 1e-280
+    if problem.shift is not None and problem.shift.live is not None:
+        faint &= problem.shift.live > 0  # constant columns are nothing, and known to be
+    faint = np.flatnonzero(faint)
     if faint.size and not isinstance(problem.X, LinearOperator):
         columns = problem.X[:, faint]
         tallest = abs(columns if problem.weight is None else columns[problem.weight > 0]).max(axis=0)
@@ -253,22 +268,25 @@ def _check_column_norms(problem: Problem, column2: np.ndarray) -> None:
 
 def _one(
     problem: Problem,
+    lam: float,
     y: np.ndarray,
     w: np.ndarray,
     beta: np.ndarray,
     rho: np.ndarray,
     slope: np.ndarray,
     column: np.ndarray,
+    raw: np.ndarray,
     pair: tuple[np.ndarray, np.ndarray] | None,
     units: tuple[float, float],
     scale_of_y: float,
 ) -> Certificate:
-    lam, root = problem.alpha, ONE if problem.weight is None else np.sqrt(w)
+    root = ONE if problem.weight is None else np.sqrt(w)
     y_norm, rho_norm = (_norm(a if root is ONE else root * a) for a in (y, rho))
     beta_norm = _norm(beta)
-    frobenius = _norm(column)
-    # Rounding: ‖W^½ δρ‖ ≤ u(‖y‖ + Σ|β_j|‖X_j‖), then |δ(X_jᴴWρ)| ≤ ‖X_j‖(‖W^½ δρ‖ + u'‖ρ‖).
-    reach = float(np.abs(beta) @ column)
+    frobenius = _norm(raw)
+    # Rounding: ‖W^½ δρ‖ ≤ u(‖y‖ + Σ|β_j|‖X_j‖), then |δ(X_jᴴWρ)| ≤ ‖X_j‖(‖W^½ δρ‖ + u'‖ρ‖). `raw` are these norms of
+    # the columns as they are stored, `column` those without their means.
+    reach = float(np.abs(beta) @ raw)
     d_rho = units[0] * (y_norm + reach)
     d_column = d_rho + units[1] * rho_norm
     # Storing β in single precision moves ρ by at most this, and β itself by at most d_beta.
@@ -276,7 +294,7 @@ def _one(
     s_rho, d_beta = stored * reach, stored * beta_norm
     tiny = float(np.finfo(problem.dtype).smallest_subnormal) / scale_of_y
     if tiny * math.sqrt(len(beta)) > UNIT * beta_norm:  # x is stored in subnormal numbers
-        s_rho, d_beta = s_rho + tiny * float(column.sum()), d_beta + tiny * math.sqrt(len(beta))
+        s_rho, d_beta = s_rho + tiny * float(raw.sum()), d_beta + tiny * math.sqrt(len(beta))
     gradient_norm = _norm(slope - lam * beta)
     scale = y_norm if y_norm > 0 else reach
     if scale == 0.0:  # y = 0 and β = 0
@@ -304,6 +322,8 @@ def _one(
     residual = (rho_norm + d_rho) / scale
     live = column > 0
     steepest = float(np.max(np.abs(slope[live]) / column[live], initial=0.0))
+    if raw is not column:  # |δ(X_jᴴρ)| grows with the mean of a column, too
+        d_column *= float(np.max(raw[live] / column[live], initial=1.0))
     angle = (steepest + d_column) / (rho_norm - d_rho) if rho_norm > d_rho else math.inf
     angle = math.inf if slope[~live].any() else angle
     exhausted = rho_norm <= 3 * d_rho or steepest <= 3 * d_column

@@ -12,6 +12,15 @@ from scipy.sparse.linalg import LinearOperator
 PRECISIONS = (np.float32, np.float64, np.complex64, np.complex128)
 
 
+class Shift(NamedTuple):
+    """What an intercept takes from X: X − u x̄ᵀ stands for X, and nothing is copied."""
+
+    mean: np.ndarray  # (p,) x̄
+    ones: np.ndarray  # (n,) u: ones, or √w where rows are scaled by that
+    column2: np.ndarray | None  # (p,) ‖X_j − u x̄_j‖²; None for an operator, which does not show its columns
+    live: np.ndarray | None  # (p,) columns that are not constant, where some are: of those nothing is left
+
+
 class Problem(NamedTuple):
     """min ½‖W^½(y − Xβ)‖² + ½ alpha ‖β‖²; with alpha = 0, and where there is a choice, of minimum norm."""
 
@@ -24,6 +33,8 @@ class Problem(NamedTuple):
     single: bool  # y came as one dimension
     dtype: np.dtype  # of the answer: as precise as X, complex if X or y is
     copied: int  # bytes copied to get here
+    each: np.ndarray | None = None  # (q,) alpha of every right-hand side, where they differ: `alpha` is the smallest
+    shift: Shift | None = None  # with an intercept: y is centred, and X is meant to be
 
 
 def problem(X: Any, y: Any, alpha: Any = 0.0, sample_weight: Any = None) -> Problem:
@@ -35,12 +46,12 @@ def posed(X: Any, copied: int, y: Any, alpha: Any, sample_weight: Any) -> Proble
     """The same, of an X that is validated."""
     n = X.shape[0]
     y, single = right_hand_sides(y, n)
-    alpha = real_number(alpha, "alpha", at_least=0.0)
+    alpha, each = penalties(alpha, y.shape[1])
     weight, gauge = None, 1.0
     if sample_weight is not None:
         weight = weights(sample_weight, n)
         gauge = 4.0 ** ((math.frexp(float(weight.max()))[1] - 1) // 2)
-        weight, alpha = weight / gauge, alpha / gauge
+        weight, alpha, each = weight / gauge, alpha / gauge, None if each is None else each / gauge
         if not math.isfinite(alpha):
             raise ValueError("alpha is too large beside such sample_weight: rescale them")
     is_complex = np.iscomplexobj(X) or np.iscomplexobj(y)
@@ -52,7 +63,35 @@ def posed(X: Any, copied: int, y: Any, alpha: Any, sample_weight: Any) -> Proble
     tallest = np.max([np.maximum(a.max(axis=0), -a.min(axis=0)) for a in parts], axis=0)
     scale = np.ldexp(1.0, np.frexp(np.where(tallest > 0, tallest, 1.0))[1] - 1)
     y = np.ascontiguousarray((y / scale).T, dtype=state)
-    return Problem(X, y, scale, alpha, weight, gauge, single, dtype, copied)
+    return Problem(X, y, scale, alpha, weight, gauge, single, dtype, copied, each)
+
+
+def penalties(alpha: Any, q: int) -> tuple[float, np.ndarray | None]:
+    """alpha; or the smallest, and one a right-hand side."""
+    if np.ndim(alpha) == 0 or np.size(alpha) == 1:
+        return real_number(alpha if np.ndim(alpha) == 0 else np.ravel(alpha)[0], "alpha", at_least=0.0), None
+    each = np.asarray(alpha)
+    if each.shape != (q,) or each.dtype.kind not in "fiu":
+        raise ValueError(f"alpha must be a number, or {q} of them, one a right-hand side; got shape {each.shape}")
+    each = each.astype(np.float64)
+    if not (np.isfinite(each).all() and (each >= 0).all()):
+        raise ValueError("alpha must be finite and at least 0")
+    if (each == each[0]).all():
+        return float(each[0]), None
+    if not each.all():
+        raise ValueError("alpha is 0 for some right-hand sides only: solve these by themselves")
+    return float(each.min()), each
+
+
+def ridge_of(problem: Problem, ids: np.ndarray) -> Any:
+    """λ of some right-hand sides: a number, or (k, 1)."""
+    return problem.alpha if problem.each is None else problem.each[ids][:, None]
+
+
+def some(problem: Problem, ids: Any) -> Problem:
+    """The Problem of some right-hand sides only."""
+    each = None if problem.each is None else problem.each[ids]
+    return problem._replace(y=problem.y[ids], scale=problem.scale[ids], each=each)
 
 
 def answer(problem: Problem, a: np.ndarray) -> np.ndarray:

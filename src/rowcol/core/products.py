@@ -16,6 +16,7 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
 from ..engine.lines import BLOCK, Dense, Sparse, Woven, extent, misfits, norms, pulls, pushes, residuals
+from .problem import Shift
 from .view import PIECE, View, col_lines, pieces, row_lines
 
 CACHED = 4_000_000  # bytes of X that are still in cache when they are multiplied with again
@@ -30,6 +31,7 @@ class Products(NamedTuple):
     lines: Dense | Sparse | None
     pool: Executor | None  # threads that share the blocks; None for one
     scratch: dict  # vectors used again by every product
+    shift: Shift | None = None  # X − u x̄ᵀ is multiplied with
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -37,13 +39,13 @@ class Products(NamedTuple):
         return self.X.shape
 
 
-def products(X: Any, pool: Executor | None = None) -> Products:
+def products(X: Any, pool: Executor | None = None, shift: Shift | None = None) -> Products:
     """Products in the layout X has: nothing is transposed, and nothing large copied."""
     if isinstance(X, LinearOperator):
-        return Products(X, "operator", None, pool, {})
+        return Products(X, "operator", None, pool, {}, shift)
     by_rows = X.format == "csr" if hasattr(X, "format") else X.flags.c_contiguous
     lines, _ = row_lines(X) if by_rows else col_lines(X)
-    return Products(X, "rows" if by_rows else "cols", lines, pool, {})
+    return Products(X, "rows" if by_rows else "cols", lines, pool, {}, shift)
 
 
 def of_view(X: Any, view: View, pool: Executor | None = None) -> Products:
@@ -52,26 +54,45 @@ def of_view(X: Any, view: View, pool: Executor | None = None) -> Products:
     return Products(X, "cols" if view.side == "cols" else "rows", lines, pool, {})
 
 
+def lifted(by: Products, v: np.ndarray) -> np.ndarray | float:
+    """u x̄ᵀv: what the shift takes from Xv, so that y − (X − u x̄ᵀ)v = (y + this) − Xv."""
+    return 0.0 if by.shift is None else np.multiply.outer(v @ by.shift.mean, by.shift.ones)
+
+
+def lowered(by: Products, u: np.ndarray, out: np.ndarray) -> np.ndarray:
+    """Xᴴu as `out`, less what the shift takes from it; in place."""
+    if by.shift is not None:
+        # summed in pairs: the sum is near zero, and its rounding is to stay small
+        out -= np.multiply.outer((u * by.shift.ones).sum(axis=1), by.shift.mean.conj())
+        if by.shift.live is not None:
+            out *= by.shift.live  # exactly nothing is left of a constant column
+    return out
+
+
 def times(by: Products, v: np.ndarray) -> np.ndarray:
     """X v."""
     if by.side == "operator":
-        return _operate(by.X.matvec, v)
-    if _by_blas(by, v):
-        return np.ascontiguousarray(v @ by.X.T)
-    if by.side == "rows":
-        return pull_all(by, v)
-    return push_all(by, v.conj()).conj()
+        out = _operate(by.X.matvec, v)
+    elif _by_blas(by, v):
+        out = np.ascontiguousarray(v @ by.X.T)
+    elif by.side == "rows":
+        out = pull_all(by, v)
+    else:
+        out = push_all(by, v.conj()).conj()
+    return out if by.shift is None else out - lifted(by, v)
 
 
 def back(by: Products, u: np.ndarray) -> np.ndarray:
     """Xᴴ u."""
     if by.side == "operator":
-        return _operate(by.X.rmatvec, u)
-    if _by_blas(by, u):
-        return np.ascontiguousarray((u.conj() @ by.X).conj())
-    if by.side == "rows":
-        return push_all(by, u)
-    return pull_all(by, u.conj()).conj()
+        out = _operate(by.X.rmatvec, u)
+    elif _by_blas(by, u):
+        out = np.ascontiguousarray((u.conj() @ by.X).conj())
+    elif by.side == "rows":
+        out = push_all(by, u)
+    else:
+        out = pull_all(by, u.conj()).conj()
+    return lowered(by, u, out)
 
 
 def normal(by: Products, v: np.ndarray) -> tuple[np.ndarray, float]:
@@ -82,12 +103,20 @@ def normal(by: Products, v: np.ndarray) -> tuple[np.ndarray, float]:
     if _by_blocks(by, v) and p <= n:
         out, w = np.zeros_like(v), v.astype(by.X.dtype, copy=False)
         for i in range(0, n, step := max(CACHED // (p * w.itemsize), 1)):
-            out += _there_and_back(by.X[i : i + step], w)
-        return out, 1.0
+            part = by.X[i : i + step]
+            if by.shift is None:
+                out += ((w @ part.T).conj() @ part).conj()
+                continue
+            ones = by.shift.ones[i : i + step]
+            there = w @ part.T - np.multiply.outer(v @ by.shift.mean, ones)
+            out += (there.astype(w.dtype, copy=False).conj() @ part).conj()
+            out -= np.multiply.outer(there @ ones, by.shift.mean.conj())
+        return out if by.shift is None or by.shift.live is None else out * by.shift.live, 1.0
     if by.pool is None and isinstance(by.lines, Sparse) and by.X.dtype == v.dtype:
         # one thread: SciPy's two loops, each simpler than ours, take two thirds of the time of our one
-        u = by.X @ v.T
-        return np.ascontiguousarray((by.X.T @ u.conj()).T.conj()), 1.0
+        u = np.ascontiguousarray((by.X @ v.T).T)
+        u = u if by.shift is None else u - lifted(by, v)
+        return lowered(by, u, np.ascontiguousarray((by.X.T @ u.T.conj()).T.conj())), 1.0
     if _one_pass(by):
         return _by_rows(by, v), 1.0
     return back(by, times(by, v)), 2.0
@@ -102,14 +131,13 @@ def conormal(by: Products, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, float
         for j in range(0, p, step := max(CACHED // (n * w.itemsize), 1)):
             part = by.X[:, j : j + step]
             u[:, j : j + step] = (w.conj() @ part).conj()
+            if by.shift is not None:
+                u[:, j : j + step] -= np.multiply.outer(v @ by.shift.ones, by.shift.mean[j : j + step].conj())
+                u[:, j : j + step] *= 1.0 if by.shift.live is None else by.shift.live[j : j + step]
             out += u[:, j : j + step] @ part.T
-        return u, out, 1.0
+        return u, out if by.shift is None else out - lifted(by, u), 1.0
     u = back(by, v)
     return u, times(by, u), 2.0
-
-
-def _there_and_back(part: np.ndarray, v: np.ndarray) -> np.ndarray:
-    return ((v @ part.T).conj() @ part).conj()
 
 
 def _one_pass(by: Products) -> bool:
@@ -143,7 +171,8 @@ def _by_rows(by: Products, v: np.ndarray) -> np.ndarray:
     if key not in by.scratch:  # fresh memory for every product would cost a tenth of it
         by.scratch[key] = np.zeros((len(v), count), v.dtype), np.empty((len(v), count), v.dtype), np.ones(count)
     nothing, r, ones = by.scratch[key]
-    return -residual_pass(by, nothing, v, ones, False, r)[1]
+    r, image, _ = residual_pass(by, nothing if by.shift is None else np.asarray(lifted(by, v)), v, ones, False, r)
+    return -lowered(by, r, image)
 
 
 # --- passes over all lines, by blocks ------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from .result import count_passes
 from .sketch import DIRECTIONS, OVERSAMPLE
 
 ROUTES = ("rk", "rcd", "rek", "sgs-cg", "subset", "blocks", "cg", "direct", "sketch")
+BY_LINES = ("rk", "rcd", "rek", "sgs-cg", "blocks")  # these step on lines of X, or on blocks of them
 SIDE_OF = {"rk": "rows", "rcd": "columns", "rek": "both", "subset": "rows"}
 SKETCH = 40.0  # passes: what a sketch, and the steps it makes few, take in all
 CHEAP = 9.0  # passes: a Gram matrix that costs no more is formed without trying anything else
@@ -202,6 +203,11 @@ def copies_of(route: str, asked: Problem) -> int:
     stored = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes if sp.issparse(X) else X.nbytes
     by_rows = X.format == "csr" if sp.issparse(X) else X.flags.c_contiguous
     by_cols = X.format == "csc" if sp.issparse(X) else X.flags.f_contiguous
+    whole = X.shape[0] * X.shape[1] * asked.y.dtype.itemsize
+    if asked.shift is not None and route in BY_LINES and not sp.issparse(X):
+        rows_first = route == "rk" or (route in ("sgs-cg", "blocks") and X.shape[0] < X.shape[1])
+        turned = not (by_rows and by_cols) if route == "rek" else not (by_rows if rows_first else by_cols)
+        return whole * (2 if turned else 1) + (whole if asked.weight is not None else 0)
     scaled = stored * (2 if X.dtype.itemsize < asked.y.dtype.itemsize else 1) if asked.weight is not None else 0
     if route == "rk" or (route == "sgs-cg" and X.shape[0] < X.shape[1]):
         return 0 if by_rows else stored
@@ -260,10 +266,11 @@ def choose(asked: Problem, tol: float, memory: int, seed: np.random.SeedSequence
         )
         return Choice("direct", _short_side(n, p), reasons, sample)
     by_rows = X.format == "csr" if not dense else X.flags.c_contiguous
-    if plain and not dense and (by_rows or copies_of("rk", asked) <= memory / 2):
+    lines = asked.shift is None  # with an intercept, rows and columns are not what is stored: steps on them need a copy
+    if lines and plain and not dense and (by_rows or copies_of("rk", asked) <= memory / 2):
         reasons.append("rows of a sparse X touch few unknowns, and a pass or two tells whether they converge (25)")
         return Choice("rk", "rows", reasons)
-    if dense and plain and by_rows and sample is None and not many_y and n >= 2 * p:
+    if lines and dense and plain and by_rows and sample is None and not many_y and n >= 2 * p:
         reasons.append(
             f"too many unknowns for a sampled QR; rows reach {p} unknowns in a few passes if consistent (25)"
         )
@@ -292,7 +299,7 @@ def after(
     n, p = X.shape
     operator = isinstance(X, LinearOperator)
     options: list[tuple[str, str]] = []
-    if route == "rk" and falling and sp.issparse(X):
+    if route == "rk" and falling and sp.issparse(X) and asked.shift is None:
         options.append(("sgs-cg", "rows"))
     if route in ("rk", "rcd", "sgs-cg", "subset"):
         # rows may have stopped because no β fits: by columns, least squares are reached whatever the shape
@@ -304,7 +311,7 @@ def after(
     options += [("cg", "columns"), ("rek", "both")]
     for name, where in options:
         label = f"{name} {where}"
-        if label in tried or (name == "rek" and (operator or asked.alpha > 0)):
+        if label in tried or (name == "rek" and (operator or asked.alpha > 0 or asked.shift is not None)):
             continue
         if name == "cg" or bytes_of(name, asked, copies_of(name, asked)) <= memory:
             return name, where

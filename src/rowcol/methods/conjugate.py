@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.certify import Evidence
-from ..core.problem import Problem
+from ..core.problem import Problem, ridge_of
 from ..core.products import Products, back, conormal, normal, norms_of, residual_pass, times
 from ..core.view import State, View, known_diag, narrow, pieces, unknowns
 from ..engine.lines import descend
@@ -85,9 +85,9 @@ class Conjugate:
 
     @property
     def lam(self) -> Any:
-        """λ, or one a point: only kernels come with weights, as others are scaled beforehand."""
+        """λ, one a right-hand side, or one a point: only kernels come with weights, as others are scaled beforehand."""
         if self.root is None:
-            return self.problem.alpha
+            return ridge_of(self.problem, self.ids)
         return np.divide(self.problem.alpha, self.root**2, out=np.zeros_like(self.root), where=self.root > 0)
 
     def advance(self, room: float, deadline: float) -> Round:
@@ -141,7 +141,7 @@ class Conjugate:
         if self.side != "cols":
             return np.linalg.norm(self.g if self.root is None else self.root * self.g, axis=1) / size
         if self.problem.alpha > 0:
-            return np.linalg.norm(self.g, axis=1) / np.sqrt(self.problem.alpha) / size
+            return np.linalg.norm(self.g, axis=1) / np.sqrt(np.ravel(self.lam)) / size
         # What the steps gained was taken off ‖ρ‖², until rounding is left of it: then ρ is in the range, near ‖g‖/‖X‖.
         left = np.sqrt(np.maximum(self.rho2, 1e-300))
         inside = np.linalg.norm(self.g, axis=1) / max(self.typical, 1e-300)
@@ -164,7 +164,7 @@ class Conjugate:
             if self.s is not None and evidence.image is not None:
                 self.s[place] = evidence.image[k]
         else:
-            true = evidence.slope[k] - lam * self.x[place]
+            true = evidence.slope[k] - (lam if np.ndim(lam) < 2 else lam[place]) * self.x[place]
             self.rho2[place] = np.linalg.norm(evidence.residual[k]) ** 2
         if np.linalg.norm(true - self.g[place]) > 0.1 * np.linalg.norm(true):
             self.gamma[place] = np.inf
@@ -211,7 +211,8 @@ def conjugate(
 ) -> Conjugate:
     """A mover from a start, of which the last look may have `seen` something."""
     (q, n), p = problem.y.shape, problem.X.shape[1]
-    kind, y, ids, lam = problem.y.dtype, problem.y, np.arange(q), problem.alpha
+    kind, y, ids = problem.y.dtype, problem.y, np.arange(q)
+    lam = ridge_of(problem, ids)
     beta = np.zeros((q, p), kind) if beta0 is None else beta0.copy()
     if side == "rows":
         alpha = np.zeros((q, n), kind) if alpha0 is None else alpha0.copy()

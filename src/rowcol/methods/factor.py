@@ -9,6 +9,7 @@ the next ones refine, with what the exact look found, so they cost nothing but t
 | Cholesky of G | condition of G below 1e12, which leaves refinement four digits a step |
 | eigenvalues of G, truncated | some are zero, and X times their vectors is zero too: rank-deficient, beyond doubt |
 | QR of T, block by block | otherwise: it does not square the condition; small systems have it at once, and its SVD |
+| all eigenvalues of G without λ; or, where that is not enough, the SVD of QR's R | several λ at once |
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ import scipy.linalg as sl
 import scipy.sparse as sp
 
 from ..core.certify import Evidence
-from ..core.problem import Problem, explain_values
+from ..core.centre import shifted
+from ..core.problem import Problem, Shift, explain_values, ridge_of
 from ..core.products import Products, back, products, times
 from .loop import Round
 
@@ -36,7 +38,7 @@ SMALL = 3e7  # numbers times unknowns: up to here QR and SVD cost less than aski
 class Factor:
     """G⁻¹, or its pseudo-inverse, as a function: `apply`."""
 
-    kind: str  # "cholesky", "eigen", "qr" or "svd"
+    kind: str  # "cholesky", "eigen", "qr" or "svd"; "spectrum": eigenvalues without λ, for many of them
     scale: np.ndarray  # (m,) D: what was factored is D G D
     upper: np.ndarray  # R with DGD = RᴴR; or, of "eigen" and "svd", the vectors V kept
     values: np.ndarray | None  # the eigenvalues of DGD kept
@@ -45,14 +47,14 @@ class Factor:
     rank: int
     cut: float  # singular values below this share of the largest were taken as zero
 
-    def apply(self, v: np.ndarray) -> np.ndarray:
-        """G⁻¹v for (q, m) vectors; in the row space, where that is not everything."""
+    def apply(self, v: np.ndarray, lam: Any = 0.0) -> np.ndarray:
+        """G⁻¹v for (q, m) vectors; in the row space, where that is not everything. `lam`: of a spectrum, (q, 1)."""
         u = (v * self.scale).T
         if self.values is None:
             u = sl.solve_triangular(self.upper, u, trans="C", check_finite=False)
             u = sl.solve_triangular(self.upper, u, check_finite=False)
         else:
-            u = self.upper @ ((self.upper.conj().T @ u) / self.values[:, None])
+            u = self.upper @ ((self.upper.conj().T @ u) / (self.values[:, None] + np.transpose(lam)))
         return self.inside(u.T * self.scale)
 
     def polish(self, by: Products) -> None:
@@ -74,26 +76,47 @@ class Factor:
         return sum(a.nbytes for a in (self.scale, self.upper, self.values, self.null) if a is not None)
 
 
-def tall_blocks(X: Any, dtype: Any, wide: bool, columns: int) -> Iterator[np.ndarray]:
+def tall_blocks(
+    X: Any, dtype: Any, wide: bool, columns: int, shift: Shift | None = None
+) -> Iterator[np.ndarray]:
     """T, dense and in double precision, some rows at a time."""
     n, p = X.shape
     length = max(int(BLOCK_BYTES / (8 * min(n, p))), columns, 1)
     for i in range(0, p if wide else n, length):
-        part = X[:, i : i + length] if wide else X[i : i + length]
+        rows, cols = (slice(None), slice(i, i + length)) if wide else (slice(i, i + length), slice(None))
+        part = X[rows, cols]
         part = part.toarray() if sp.issparse(part) else part
+        if shift is not None:
+            part = part - np.multiply.outer(shift.ones[rows], shift.mean[cols])
+            part *= 1.0 if shift.live is None else shift.live[cols]
         yield np.asarray(part.conj().T if wide else part, dtype=dtype)
 
 
-def gram(X: Any, dtype: Any, wide: bool) -> np.ndarray:
+def gram(X: Any, dtype: Any, wide: bool, shift: Shift | None = None) -> np.ndarray:
     """TᴴT, block by block; of a sparse X as a sparse product."""
     if sp.issparse(X):
         Z = X.astype(dtype)
-        G = (Z @ Z.conj().T) if wide else (Z.conj().T @ Z)
-        return np.asarray(G.toarray())
+        G = np.asarray(((Z @ Z.conj().T) if wide else (Z.conj().T @ Z)).toarray())
+        return G if shift is None else _less_mean(Z, G, wide, shift)
     G = np.zeros((min(X.shape),) * 2, dtype)
-    for part in tall_blocks(X, dtype, wide, 0):
+    for part in tall_blocks(X, dtype, wide, 0, shift):
         G += part.conj().T @ part if np.iscomplexobj(part) else part.T @ part
     return G
+
+
+def _less_mean(Z: Any, G: np.ndarray, wide: bool, shift: Shift) -> np.ndarray:
+    """The Gram matrix of Z − u x̄ᵀ from that of a sparse Z. It cancels where means are large: refinement mends that."""
+    u, mean = shift.ones, shift.mean if shift.live is None else shift.mean * shift.live
+    if not wide:  # Zᴴu = ‖u‖² conj(x̄)
+        G -= np.multiply.outer(mean.conj(), (u @ u) * mean)
+        if shift.live is not None:
+            G *= np.multiply.outer(shift.live, shift.live)
+        return G
+    if shift.live is not None:
+        fixed = Z[:, shift.live == 0]
+        G = G - np.asarray((fixed @ fixed.conj().T).toarray())
+    cross = np.multiply.outer(Z @ mean.conj(), u)
+    return G - cross - cross.conj().T + np.multiply.outer(u, u) * (np.abs(mean) ** 2).sum()
 
 
 def from_gram(by: Products, G: np.ndarray, alpha: float, wide: bool, tame: float = 0.0) -> Factor | None:
@@ -128,20 +151,26 @@ def from_gram(by: Products, G: np.ndarray, alpha: float, wide: bool, tame: float
 
 
 def from_blocks(
-    X: Any, y: np.ndarray | None, alpha: float, dtype: Any, wide: bool, always_svd: bool
+    X: Any,
+    y: np.ndarray | None,
+    alpha: float,
+    dtype: Any,
+    wide: bool,
+    always_svd: bool,
+    shift: Shift | None = None,
 ) -> tuple[Factor, np.ndarray]:
     """QR of [T y], block by block, and its SVD where it is rank-deficient; and β itself, where T is tall."""
     n, p = X.shape
     m = min(n, p)
     q = 0 if y is None or wide else len(y)
     columns = np.zeros(m)
-    for part in tall_blocks(X, dtype, wide, 4 * (m + q)):
+    for part in tall_blocks(X, dtype, wide, 4 * (m + q), shift):
         columns += (np.abs(part) ** 2).sum(axis=0)
     if not np.isfinite(columns).all():
         raise ValueError(explain_values(X))
     scale = np.ones(m) if wide else _scale(columns + alpha)
     R, start = np.zeros((0, m + q), dtype), 0
-    for part in tall_blocks(X, dtype, wide, 4 * (m + q)):
+    for part in tall_blocks(X, dtype, wide, 4 * (m + q), shift):
         block = part * scale
         if q and y is not None:
             block = np.hstack([block, y[:, start : start + len(part)].T])
@@ -166,6 +195,22 @@ def from_blocks(
     made = Factor("svd", scale, V, s**2, null, float(s[0] / s[-1]) if s.size else np.inf, int(keep.sum()), cut)
     beta = V @ ((U[:, keep].conj().T @ c) / s[:, None])
     return made, made.inside((beta * scale[:, None]).T)
+
+
+def spectrum(X: Any, dtype: Any, wide: bool, shift: Shift | None, safely: bool) -> Factor:
+    """All eigenvalues of TᴴT, from it or, safely, from the singular values of QR's R: one factor for every λ."""
+    m = min(X.shape)
+    if not safely:
+        G = gram(X, dtype, wide, shift)
+        if not np.isfinite(G).all():
+            raise ValueError(explain_values(X))
+        values, V = sl.eigh(G, overwrite_a=True, check_finite=False, driver="evd")
+        return Factor("spectrum", np.ones(m), V, np.maximum(values, 0.0), None, np.inf, m, 0.0)
+    R = np.zeros((0, m), dtype)
+    for part in tall_blocks(X, dtype, wide, 4 * m, shift):
+        R = np.asarray(np.linalg.qr(np.vstack([R, part]), mode="r"))
+    _, s, Vh = sl.svd(R, full_matrices=False, check_finite=False, lapack_driver="gesdd")
+    return Factor("svd", np.ones(m), Vh.conj().T, s**2, None, np.inf, m, 0.0)
 
 
 def _scale(squares: np.ndarray) -> np.ndarray:
@@ -199,6 +244,8 @@ def probe(problem: Problem, seed: np.random.SeedSequence, count: int, known: int
     rows = np.sort(np.random.default_rng(seed).choice(n, count, replace=False, shuffle=False))
     part = (problem.X.tocsr() if sp.issparse(problem.X) else problem.X)[rows]
     X = np.ascontiguousarray(part.toarray() if sp.issparse(part) else part, dtype=problem.y.dtype)
+    if problem.shift is not None:
+        X = shifted(X, problem.shift._replace(ones=problem.shift.ones[rows]))
     y = np.ascontiguousarray(problem.y[:, rows])
     factor, beta = _quick(X, y) or from_blocks(X, y, 0.0, problem.y.dtype, False, False)
     size = np.maximum(np.linalg.norm(y, axis=1), 1e-300)
@@ -262,7 +309,7 @@ class Direct:
             self.last, self.value = self.value, np.full(q, np.inf)
             if not stuck.all():
                 passes = self._correct()
-            elif self.factor is not None and self.factor.kind in ("cholesky", "eigen"):
+            elif self.factor is not None and self.factor.kind in ("cholesky", "eigen", "spectrum"):
                 passes, stuck = self._solve(safely=True), np.zeros(q, bool)
                 self.last = np.full(q, np.inf)
         self.slope = np.zeros((q, min(self.by.shape)), self.beta.dtype)
@@ -274,15 +321,17 @@ class Direct:
         if self.probe is not None:
             self.factor, self.beta = self.probe.factor, self.probe.beta[self.ids].copy()
             return float(len(self.probe.rows)) / n
-        small, passes = n * p * min(n, p) <= SMALL, 0.0
+        small, passes, shift = n * p * min(n, p) <= SMALL, 0.0, problem.shift
         if safely:
             self.factor = None
+        if self.factor is None and problem.each is not None:
+            self.factor, passes = spectrum(X, y.dtype, self.wide, shift, safely), 2.0 if safely else 1.0
         if self.factor is None and not (safely or small):
-            G = gram(X, y.dtype, self.wide)
+            G = gram(X, y.dtype, self.wide, shift)
             self.columns = None if self.wide else np.real(np.diagonal(G)).copy()
             self.factor, passes = from_gram(self.by, G, problem.alpha, self.wide), 1.0
         if self.factor is None:
-            self.factor, self.beta = from_blocks(X, y, problem.alpha, y.dtype, self.wide, small)
+            self.factor, self.beta = from_blocks(X, y, problem.alpha, y.dtype, self.wide, small, shift)
             passes += 2.0
             if not self.wide:
                 self.factor.polish(self.by)
@@ -295,11 +344,12 @@ class Direct:
 
     def _correct(self) -> float:
         assert self.factor is not None
+        lam = 0.0 if self.problem.each is None else ridge_of(self.problem, self.ids)
         if not self.wide:
-            self.beta = self.factor.inside(self.beta + self.factor.apply(self.slope))
+            self.beta = self.factor.inside(self.beta + self.factor.apply(self.slope, lam))
             return 0.0
         assert self.alpha is not None
-        self.alpha = self.alpha + self.factor.apply(self.slope)
+        self.alpha = self.alpha + self.factor.apply(self.slope, lam)
         self.beta = back(self.by, self.alpha)
         return 1.0
 
@@ -311,7 +361,8 @@ class Direct:
         """What is left to correct."""
         if not self.started:  # a look at the user's x0, which is not used further
             return
-        self.value[place], lam = evidence.certificates[k].value, self.problem.alpha
+        self.value[place] = evidence.certificates[k].value
+        lam = self.problem.alpha if self.problem.each is None else self.problem.each[self.ids[place]]
         if self.probe is not None:
             left = evidence.residual[k][self.probe.rows]
             self.slope[place] = (left.conj() @ self.probe.X).conj()

@@ -13,14 +13,16 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
-from ..core.problem import Problem, answer
+from ..core.centre import scaled_shift, shifted
+from ..core.problem import Problem, answer, ridge_of
+from ..core.problem import some as some_of
 from ..core.products import Products, back, of_view, products
 from ..core.sampler import sampler as make_sampler
 from ..core.sampler import take
 from ..core.view import both, cols, rows, unknowns
 from . import coordinate, extended
 from .blocks import blocks
-from .choose import SIDE_OF, Choice, after, gram_passes, sketch_passes
+from .choose import BY_LINES, SIDE_OF, Choice, after, gram_passes, sketch_passes
 from .conjugate import Precondition, Seen, conjugate, jacobi, sweeps
 from .factor import Direct, Factor, direct, probe
 from .loop import Mover, Outcome, joined, run
@@ -37,6 +39,7 @@ class Kept:
     """What can be used again for other right-hand sides of the same X."""
 
     scaled: Any = None  # √w X
+    shifted: Any = None  # that without the means of its columns, where lines are stepped on
     factor: Factor | None = None
     sketch: dict[str, Sketched] = field(default_factory=dict)
     precondition: Precondition | None = None  # the user's own
@@ -44,7 +47,7 @@ class Kept:
     @property
     def bytes(self) -> int:
         """Memory kept."""
-        held = 0 if self.scaled is None else _bytes(self.scaled)
+        held = sum(_bytes(a) for a in (self.scaled, self.shifted) if a is not None)
         return held + (0 if self.factor is None else self.factor.bytes) + sum(f.bytes for f in self.sketch.values())
 
 
@@ -70,6 +73,10 @@ class Way:
     factor: Factor | None = None  # of all of X, where one was made
     column2: np.ndarray | None = None  # ‖W^½X_j‖², once known
 
+    def __post_init__(self) -> None:
+        if self.asked.shift is not None and self.asked.shift.column2 is not None:
+            self.column2 = self.asked.shift.column2.copy()
+
 
 def follow(way: Way, choice: Choice, beta0: np.ndarray | None, alpha0: np.ndarray | None) -> Outcome:
     """Take the chosen route and, on the way of "auto", go on by another, warm, where it is slow or stuck."""
@@ -91,7 +98,7 @@ def follow(way: Way, choice: Choice, beta0: np.ndarray | None, alpha0: np.ndarra
         spent = time.perf_counter() - began - out.compiling
         stop = way.stop
         stop = stop._replace(max_passes=stop.max_passes - out.passes, max_seconds=max(stop.max_seconds - spent, 0.0))
-        some = way.asked._replace(y=way.asked.y[stuck], scale=way.asked.scale[stuck])
+        some = some_of(way.asked, stuck)
         watch = None if way.callback is None else partial(_whole, way.callback, way.asked, out, stuck)
         alpha = None if out.alpha is None else out.alpha[stuck]
         warm = way.asked.alpha > 0 or way.row_space or onward[1] == "columns"
@@ -160,10 +167,14 @@ def _take(
         if way.kept.scaled is None:
             way.kept.scaled = scaled(asked.X, asked.weight)
         root = np.sqrt(asked.weight)
-        given = asked._replace(X=way.kept.scaled, y=asked.y * root, weight=None)
+        given = asked._replace(X=way.kept.scaled, y=asked.y * root, weight=None, shift=scaled_shift(asked.shift, root))
         given = given._replace(copied=asked.copied + _bytes(given.X))
         if alpha0 is not None:
             alpha0 = np.divide(alpha0, root, out=np.zeros_like(alpha0), where=root > 0)
+    if given.shift is not None and route in BY_LINES:
+        if way.kept.shifted is None:
+            way.kept.shifted = shifted(given.X, given.shift)
+        given = given._replace(X=way.kept.shifted, shift=None, copied=given.copied + _bytes(way.kept.shifted))
     mover, kind, look, compiling, copied = _mover(way, given, route, side, choice, beta0, alpha0, seen)
     out = run(
         given,
@@ -179,13 +190,13 @@ def _take(
         way.column2 = out.column2
     out.compiling, out.sampler = compiling, kind
     out.copied = given.copied - asked.copied + getattr(mover, "copied", copied)
-    out.zero_rows = zero_rows(given, out, stop.tol)
+    out.zero_rows = zero_rows(given, out, stop.tol) if asked.shift is None else {}
     if route == "rk" and asked.alpha == 0:
         for i in out.zero_rows:
             if out.statuses[i] not in (Status.CONVERGED, Status.CALLBACK):
                 out.statuses[i] = Status.INCONSISTENT
     if asked.alpha > 0 and out.alpha is None:
-        out.alpha = out.residual / asked.alpha  # α* = W(y − Xβ*)/alpha
+        out.alpha = out.residual / ridge_of(asked, np.arange(len(asked.y)))  # α* = W(y − Xβ*)/alpha
     if given is not asked and out.alpha is not None and asked.weight is not None:
         out.alpha = out.alpha * np.sqrt(asked.weight)
     if isinstance(mover, Direct):
@@ -193,7 +204,7 @@ def _take(
             way.factor, way.row_space = mover.factor, True
             way.kept.factor = way.kept.factor if mover.probe is not None else mover.factor
         elif asked.alpha > 0:  # the user's own x0 was good enough
-            out.alpha = out.residual / asked.alpha
+            out.alpha = out.residual / ridge_of(asked, np.arange(len(asked.y)))
     if side == "rows" and asked.alpha == 0 and out.alpha is not None and way.column2 is not None:
         # where no β fits, α goes far along what Xᴴ does not see, and rounding takes Xᴴα out of the row space
         travel = getattr(mover, "travel", np.linalg.norm(out.alpha, axis=1))
@@ -231,13 +242,15 @@ def _mover(
     seen: Seen | None,
 ) -> tuple[Mover, str, bool, float, int]:
     """The Mover of a route, its sampler's name, whether to look first, seconds compiling and bytes copied."""
-    if route in ("rk", "rcd", "rek", "sgs-cg", "blocks"):
+    if route in BY_LINES:
         return _by_lines(way, given, route, side, beta0, alpha0)
-    by = products(given.X, way.pool)
+    by = products(given.X, way.pool, given.shift)
     if alpha0 is not None and beta0 is not None and seen is None:
         beta0 = back(by, alpha0)  # of this X, and of the rows that count
     if route == "direct":
         factor = way.kept.factor
+        if factor is not None and (factor.kind == "spectrum") != (given.each is not None):
+            factor = None  # made for one alpha, or for many
         if factor is not None and np.iscomplexobj(factor.upper) and not np.iscomplexobj(given.y):
             factor = None  # made for a complex y
         return direct(given, by, factor, None, beta0), "none", beta0 is not None and seen is None, 0.0, 0

@@ -59,7 +59,7 @@ def full_sketch(problem: Problem, seed: np.random.SeedSequence) -> Sketched | No
     rng = np.random.default_rng(seed)
     SX, Sy = np.zeros((count, m), y.dtype), np.zeros((count, q), y.dtype)
     start = 0
-    for part in tall_blocks(X, y.dtype, wide, 0):
+    for part in tall_blocks(X, y.dtype, wide, 0, problem.shift):
         size = len(part)
         where = rng.integers(0, count, (size, SIGNS))
         signs = rng.choice([-1.0, 1.0], (size, SIGNS)) / np.sqrt(SIGNS)
@@ -109,7 +109,7 @@ def low_rank(
 def _many(by: Products, side: str) -> tuple[Callable[[np.ndarray], np.ndarray], Callable[[np.ndarray], np.ndarray]]:
     """X· and Xᴴ· (or the other way round) on the columns of a matrix: one product of matrices where X is one."""
     X: Any = by.X
-    if by.lines is None:
+    if by.lines is None or by.shift is not None:
         first, second = (lambda a: times(by, a.T.copy()).T), (lambda a: back(by, a.T.copy()).T)
     else:
         first, second = (lambda a: X @ a), (lambda a: (a.conj().T @ X).conj().T)
