@@ -16,7 +16,7 @@ import rowcol
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "rowcol"
 FILES = sorted(SOURCE.rglob("*.py"))
-LAYERS = ["engine", "core", "methods", "asking", "fitting", "solving", "preparing", "estimators", "zoo"]
+LAYERS = ["engine", "core", "methods", "asking", "fitting", "solving", "preparing", "pathing", "estimators", "zoo"]
 
 
 def layer(path):

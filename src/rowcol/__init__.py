@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from .core import kernels as kernels
     from .core.certify import Certificate as Certificate
     from .estimators.kernel_ridge import KernelRidge as KernelRidge
+    from .estimators.linear import LeastSquares as LeastSquares
+    from .estimators.linear import Ridge as Ridge
+    from .estimators.ridge_classifier import RidgeClassifier as RidgeClassifier
+    from .estimators.ridge_cv import RidgeCV as RidgeCV
     from .methods.choose import Plan as Plan
     from .methods.progress import Progress as Progress
     from .methods.result import ConvergenceWarning as ConvergenceWarning
@@ -19,6 +23,8 @@ if TYPE_CHECKING:
     from .methods.result import Result as Result
     from .methods.result import StartWarning as StartWarning
     from .methods.result import Status as Status
+    from .pathing import RidgePath as RidgePath
+    from .pathing import ridge_path as ridge_path
     from .preparing import Prepared as Prepared
     from .preparing import prepare as prepare
     from .solving import plan as plan
@@ -30,15 +36,21 @@ _HOME = {
     "ConvergenceWarning": "methods.result",
     "History": "methods.result",
     "KernelRidge": "estimators.kernel_ridge",
+    "LeastSquares": "estimators.linear",
     "Plan": "methods.choose",
     "Prepared": "preparing",
     "Progress": "methods.progress",
     "Result": "methods.result",
+    "Ridge": "estimators.linear",
+    "RidgeClassifier": "estimators.ridge_classifier",
+    "RidgeCV": "estimators.ridge_cv",
+    "RidgePath": "pathing",
     "StartWarning": "methods.result",
     "Status": "methods.result",
     "kernels": "core.kernels",
     "plan": "solving",
     "prepare": "preparing",
+    "ridge_path": "pathing",
     "solve": "solving",
     "zoo": "zoo",
 }

@@ -15,7 +15,8 @@ from scipy.sparse.linalg import LinearOperator
 from .core import sampler as samplers
 from .core import threads
 from .core.problem import Problem, real_number
-from .methods.choose import BY_LINES, ROUTES, SIDE_OF, Choice, Plan, after, budget, bytes_of, choose, copies_of, planned
+from .methods.choose import ROUTES, SIDE_OF, Choice, Plan, after, choose, planned
+from .methods.costs import BY_LINES, budget, bytes_of, copies_of
 from .methods.kernel_routes import ROUTES as KERNEL_ROUTES
 from .methods.predict import predict
 from .methods.progress import Bar, Progress

@@ -18,7 +18,8 @@ from .asking import How, choice_for, how_to, plan_for, plan_of, preconditioner_o
 from .core.centre import centred, intercepts
 from .core.problem import Problem, answer, problem
 from .fitting import fit, plan_fit
-from .methods.choose import BY_LINES, Choice, Plan, with_learned
+from .methods.choose import Choice, Plan, with_learned
+from .methods.costs import BY_LINES
 from .methods.loop import Outcome
 from .methods.ones import with_ones
 from .methods.progress import Progress
@@ -154,7 +155,7 @@ def plan(
     n_jobs: int | None = None,
     random_state: Any = None,
 ) -> Plan:
-    """What `solve` would do, and why, without doing it: it looks at a few rows of X at most; for an intercept, at its means.
+    """What `solve` would do, and why, without doing it: it looks at a few rows of X, and for an intercept at its means.
 
     Parameters
     ----------

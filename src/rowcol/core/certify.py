@@ -47,7 +47,7 @@ from .products import (
 
 UNIT = 2.0**-53
 ONE = 1.0  # the weight of every row, unless given
-PAIRS = 200  # terms in the longest chain of a sum in pairs
+PAIRS = 48  # terms in the longest chain of a sum in pairs: NumPy's are of 16, then of halves
 
 
 class Certificate(NamedTuple):
@@ -169,7 +169,7 @@ def certify(
     if by.shift is not None:
         # what is subtracted has rounding errors of its own, of x̄ᵀβ and of a sum in pairs, as large as X is uncentred
         raw = np.sqrt(column2 + (by.shift.ones @ by.shift.ones) * np.abs(by.shift.mean) ** 2)
-        terms_rho, terms_slope = terms_rho + p, terms_slope + PAIRS
+        terms_rho, terms_slope = terms_rho + PAIRS, terms_slope + PAIRS
     _check_column_norms(problem, column2)
     certificates = []
     for q in range(many):

@@ -88,6 +88,15 @@ def ridge_of(problem: Problem, ids: np.ndarray) -> Any:
     return problem.alpha if problem.each is None else problem.each[ids][:, None]
 
 
+def shared(problem: Problem) -> np.ndarray | None:
+    """Which of the different y every right-hand side has, where several λ share one; None if they do not."""
+    if problem.each is None:
+        return None
+    seen: dict[Any, int] = {}
+    base = np.array([seen.setdefault(y.tobytes(), len(seen)) for y in problem.y])
+    return base if len(seen) < len(base) else None
+
+
 def some(problem: Problem, ids: Any) -> Problem:
     """The Problem of some right-hand sides only."""
     each = None if problem.each is None else problem.each[ids]

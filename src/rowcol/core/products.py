@@ -20,6 +20,7 @@ from .problem import Shift
 from .view import PIECE, View, col_lines, pieces, row_lines
 
 CACHED = 4_000_000  # bytes of X that are still in cache when they are multiplied with again
+SEVERAL = 4  # vectors from which on products of matrices are quicker than ours
 SHORT_ROW = 64_000  # bytes: a row this short is still in the first caches when `residuals` pushes what it pulled
 
 
@@ -32,6 +33,7 @@ class Products(NamedTuple):
     pool: Executor | None  # threads that share the blocks; None for one
     scratch: dict  # vectors used again by every product
     shift: Shift | None = None  # X − u x̄ᵀ is multiplied with
+    blas: bool = False  # several vectors may go by BLAS, whose bits depend on how many there are
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -45,7 +47,7 @@ def products(X: Any, pool: Executor | None = None, shift: Shift | None = None) -
         return Products(X, "operator", None, pool, {}, shift)
     by_rows = X.format == "csr" if hasattr(X, "format") else X.flags.c_contiguous
     lines, _ = row_lines(X) if by_rows else col_lines(X)
-    return Products(X, "rows" if by_rows else "cols", lines, pool, {}, shift)
+    return Products(X, "rows" if by_rows else "cols", lines, pool, {}, shift, True)
 
 
 def of_view(X: Any, view: View, pool: Executor | None = None) -> Products:
@@ -56,7 +58,8 @@ def of_view(X: Any, view: View, pool: Executor | None = None) -> Products:
 
 def lifted(by: Products, v: np.ndarray) -> np.ndarray | float:
     """u x̄ᵀv: what the shift takes from Xv, so that y − (X − u x̄ᵀ)v = (y + this) − Xv."""
-    return 0.0 if by.shift is None else np.multiply.outer(v @ by.shift.mean, by.shift.ones)
+    # summed in pairs, as below: what the shift takes is large beside what it leaves
+    return 0.0 if by.shift is None else np.multiply.outer((v * by.shift.mean).sum(axis=1), by.shift.ones)
 
 
 def lowered(by: Products, u: np.ndarray, out: np.ndarray) -> np.ndarray:
@@ -195,6 +198,12 @@ def residual_pass(
         return part, square
 
     image, total = np.zeros((many, width), r.dtype), np.zeros(width if squares else 0)
+    if by.blas and many >= SEVERAL and not squares and _by_blas(by, s) and width <= BLOCK:
+        for a, b in blocks(y.shape[1], width, entries):  # the same blocks, so the chains of the sums are no longer
+            part = by.X[a:b]
+            r[:, a:b] = y[:, a:b] - s @ part.T
+            image += ((r[:, a:b] * weight[a:b]).conj() @ part).conj()
+        return r, image, total
     for part, square in spread(by.pool, block, blocks(y.shape[1], width, entries)):
         image += part
         total += square

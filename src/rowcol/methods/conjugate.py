@@ -94,7 +94,7 @@ class Conjugate:
         """One step of conjugate gradients for every right-hand side."""
         lam = self.lam
         z = self.g if self.precondition is None else self.precondition(self.g)
-        gamma = _dot(self.g, z)
+        gamma = dot(self.g, z)
         self.direction = z + (gamma / self.gamma)[:, None] * self.direction
         if self.multiply:
             pulled, passes = self.multiply[0](self.direction)
@@ -102,12 +102,12 @@ class Conjugate:
             pulled, passes = normal(self.by, self.direction)
         else:
             moved, pulled, passes = conormal(self.by, self.direction)
-        curvature = _dot(self.direction, pulled) + _dot(self.direction, lam * self.direction)
+        curvature = dot(self.direction, pulled) + dot(self.direction, lam * self.direction)
         going = (gamma > 0) & (curvature > 0)
         if self.multiply and bool(((curvature < 0) | (gamma < 0)).any()):
             return self._doubt(passes, (curvature < 0) | (gamma < 0))
         if self.typical == 0.0 and going.any():
-            self.typical = float(np.sqrt(np.max(curvature[going] / _dot(self.direction, self.direction)[going])))
+            self.typical = float(np.sqrt(np.max(curvature[going] / dot(self.direction, self.direction)[going])))
         step = np.divide(gamma, curvature, out=np.zeros_like(gamma), where=going)[:, None]
         self.x += step * self.direction
         if self.s is not None:
@@ -308,7 +308,7 @@ class Sweeps:
         self.direction += nudge
         self.moved *= turn
         self.moved += s
-        curvature = _dot(self.moved, self.moved) + (self.view.lam * np.abs(self.direction) ** 2).sum(axis=1)
+        curvature = dot(self.moved, self.moved) + (self.view.lam * np.abs(self.direction) ** 2).sum(axis=1)
         going = (gamma > 0) & (curvature > 0)
         step = np.divide(gamma, curvature, out=np.zeros(q), where=going)[:, None]
         self.x += step * self.direction
@@ -366,5 +366,6 @@ def sweeps(problem: Problem, view: View, now: State, by: Products, order: np.nda
     return Sweeps(problem, view, now, by, order, unknowns(view, now), now.s.copy(), jobs)
 
 
-def _dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """⟨a_q, b_q⟩ of every right-hand side."""
     return np.einsum("qi,qi->q", a.conj(), b).real

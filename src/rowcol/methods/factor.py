@@ -22,8 +22,8 @@ import numpy as np
 import scipy.linalg as sl
 import scipy.sparse as sp
 
-from ..core.certify import Evidence
 from ..core.centre import shifted
+from ..core.certify import Evidence
 from ..core.problem import Problem, Shift, explain_values, ridge_of
 from ..core.products import Products, back, products, times
 from .loop import Round
@@ -76,9 +76,7 @@ class Factor:
         return sum(a.nbytes for a in (self.scale, self.upper, self.values, self.null) if a is not None)
 
 
-def tall_blocks(
-    X: Any, dtype: Any, wide: bool, columns: int, shift: Shift | None = None
-) -> Iterator[np.ndarray]:
+def tall_blocks(X: Any, dtype: Any, wide: bool, columns: int, shift: Shift | None = None) -> Iterator[np.ndarray]:
     """T, dense and in double precision, some rows at a time."""
     n, p = X.shape
     length = max(int(BLOCK_BYTES / (8 * min(n, p))), columns, 1)

@@ -82,6 +82,11 @@ class Outcome:
     at_start: int = 0  # right-hand sides whose start was good enough
     rate: float = float("nan")  # what the estimate fell by, a pass, at the end
 
+    @property
+    def all_converged(self) -> bool:
+        """Did every right-hand side reach the tolerance?"""
+        return set(self.statuses.values()) == {Status.CONVERGED}
+
 
 def run(
     problem: Problem,

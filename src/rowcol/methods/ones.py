@@ -45,7 +45,7 @@ def with_ones(way: Way, choice: Choice, beta0: np.ndarray | None, alpha0: np.nda
         pair = _combined(way, asked, out)
         whole = pair if whole is None else joined(whole, pair, list(range(q)))
         worst = max(c.value for c in pair.certificates.values())
-        converged = {s for s in out.statuses.values()} == {Status.CONVERGED}
+        converged = out.all_converged
         if worst <= stop.tol or not converged or whole.passes >= stop.max_passes:
             break
         tol = max(0.5 * tol * stop.tol / worst, 1e-15)
@@ -78,7 +78,8 @@ def _combined(way: Way, asked: Problem, out: Outcome) -> Outcome:
         given = asked._replace(X=way.kept.scaled, y=asked.y * root, weight=None, shift=scaled_shift(asked.shift, root))
         if alpha is not None:
             dual = np.divide(alpha, root, out=np.zeros_like(alpha), where=root > 0)
-    assert given.shift is not None and given.shift.column2 is not None
+    assert given.shift is not None
+    assert given.shift.column2 is not None
     by, ids = products(given.X, way.pool, given.shift), np.arange(q)
     evidence = certify(given, by, beta, dual, ids, given.shift.column2.copy())
     residual = evidence.residual if root is None else asked.y - _unscaled(asked, beta)
@@ -93,9 +94,8 @@ def _combined(way: Way, asked: Problem, out: Outcome) -> Outcome:
         energy=[e[:q] for e in out.history.energy],
         certificate=[(out.passes, i, c) for i, c in found.items()],
     )
-    return replace(
-        out, beta=beta, residual=residual, alpha=alpha, certificates=found, statuses=statuses, history=history, slope=None
-    )
+    told = {"certificates": found, "statuses": statuses, "history": history}
+    return replace(out, beta=beta, residual=residual, alpha=alpha, slope=None, **told)
 
 
 def _unscaled(asked: Problem, beta: np.ndarray) -> np.ndarray:

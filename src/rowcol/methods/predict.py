@@ -9,7 +9,9 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
 from ..core.problem import Problem
-from .choose import Choice, gram_passes
+from ..core.theory import ridge_step_rate
+from .choose import Choice
+from .costs import gram_passes
 
 LARGEST = 600  # unknowns of which singular values are taken
 
@@ -49,6 +51,6 @@ def predict(
         # (25), (26), (36), (38): E‖error‖² falls by 1 − (σ_min + λ)/(Tr + mλ) a step
         lines = {"rk": n, "rcd": p}.get(choice.route, n + p)
         smallest = (low if lines <= m or lam == 0 else 0.0) + lam
-        rate = math.exp(0.5 * lines * math.log1p(-min(smallest / max(trace + lines * lam, 1e-300), 1 - 1e-12)))
+        rate = ridge_step_rate(smallest - lam, trace, lines, lam) ** (lines / 2)
     passes = math.log(tol) / math.log(rate) if 0 < rate < 1 - 1e-9 else None
     return rate, passes

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
 from ..core.centre import scaled_shift, shifted
-from ..core.problem import Problem, answer, ridge_of
+from ..core.problem import Problem, answer, ridge_of, shared
 from ..core.problem import some as some_of
 from ..core.products import Products, back, of_view, products
 from ..core.sampler import sampler as make_sampler
@@ -22,12 +22,14 @@ from ..core.sampler import take
 from ..core.view import both, cols, rows, unknowns
 from . import coordinate, extended
 from .blocks import blocks
-from .choose import BY_LINES, SIDE_OF, Choice, after, gram_passes, sketch_passes
+from .choose import SIDE_OF, Choice, after
 from .conjugate import Precondition, Seen, conjugate, jacobi, sweeps
+from .costs import BY_LINES, gram_passes, sketch_passes
 from .factor import Direct, Factor, direct, probe
 from .loop import Mover, Outcome, joined, run
 from .progress import Bar, Progress
 from .result import Status, count_passes
+from .shifted import shifted as shifted_cg
 from .sketch import OVERSAMPLE, Sketched, full_sketch, low_rank
 from .stop import Stop
 
@@ -81,7 +83,9 @@ class Way:
 def follow(way: Way, choice: Choice, beta0: np.ndarray | None, alpha0: np.ndarray | None) -> Outcome:
     """Take the chosen route and, on the way of "auto", go on by another, warm, where it is slow or stuck."""
     began = time.perf_counter()
-    out = _take(way, way.asked, choice.route, choice.side, choice, beta0, alpha0, way.stop, way.callback)
+    out = _race(way, choice, beta0, alpha0) if choice.rival else None
+    if out is None:
+        out = _take(way, way.asked, choice.route, choice.side, choice, beta0, alpha0, way.stop, way.callback)
     for _ in range(4):
         left = {Status.SLOW, Status.STALLED, Status.PLATEAU, Status.INCONSISTENT, Status.ROUNDING}
         stuck = [i for i, status in out.statuses.items() if status in left]
@@ -110,6 +114,37 @@ def follow(way: Way, choice: Choice, beta0: np.ndarray | None, alpha0: np.ndarra
     # left for another route, but there was no pass left for it
     out.statuses = {i: Status.PASSES if status is Status.SLOW else status for i, status in out.statuses.items()}
     return out
+
+
+def _race(way: Way, choice: Choice, beta0: np.ndarray | None, alpha0: np.ndarray | None) -> Outcome | None:
+    """A pass of rows and a pass of columns from the same start; the one with the better certificate goes on."""
+    assert choice.rival is not None
+    if way.stop.max_passes < 3:
+        return None
+    lap, began, tried = way.stop._replace(max_passes=1.0), time.perf_counter(), []
+    for name in (choice.route, choice.rival):
+        out = _take(way, way.asked, name, SIDE_OF[name], choice, beta0, alpha0, lap, way.callback)
+        tried.append((max(c.value for c in out.certificates.values()), name, out))
+        if not set(out.statuses.values()) <= {Status.PASSES, Status.CONVERGED} or out.all_converged:
+            break
+    (best, name, first), lost = min(tried, key=lambda one: one[0]), max(tried, key=lambda one: one[0])
+    if len(tried) == 2:
+        sides = {"rk": "rows", "rcd": "columns"}
+        way.learned.append(f"raced for a pass: {sides[name]} reached {best:.1e}, {sides[lost[1]]} {lost[0]:.1e}")
+        first.passes, first.steps = first.passes + lost[2].passes, first.steps + lost[2].steps
+        way.taken.remove(f"{lost[1]} {SIDE_OF[lost[1]]}")
+    if not set(first.statuses.values()) <= {Status.PASSES, Status.CONVERGED} or first.all_converged:
+        return first
+    go_on = [i for i, status in first.statuses.items() if status is not Status.CONVERGED]
+    spent = time.perf_counter() - began - first.compiling
+    stop = way.stop._replace(
+        max_passes=way.stop.max_passes - first.passes, max_seconds=max(way.stop.max_seconds - spent, 0.0)
+    )
+    watch = None if way.callback is None else partial(_whole, way.callback, way.asked, first, go_on)
+    alpha = None if first.alpha is None else first.alpha[go_on]
+    way.taken.pop()
+    more = _take(way, some_of(way.asked, go_on), name, SIDE_OF[name], choice, first.beta[go_on], alpha, stop, watch)
+    return joined(first, more, go_on)
 
 
 def _seen(some: Problem, out: Outcome, where: list[int]) -> Seen | None:
@@ -224,7 +259,8 @@ def _otherwise(way: Way, given: Problem, route: str, side: str) -> float:
     if onward is None:
         return np.inf
     if onward[0] == "direct":
-        return gram_passes(given.X, len(given.y))
+        base = shared(given)
+        return gram_passes(given.X, len(given.y) if base is None else int(base.max()) + 1)
     # sweeps that fall are not left for plain steps lightly: where no β fits, the plateau is found by other signs
     return {"sketch": sketch_passes(given.X), "sgs-cg": 6.0, "cg": 60.0 if route == "sgs-cg" else 12.0}.get(
         onward[0], np.inf
@@ -270,6 +306,9 @@ def _mover(
     if precondition is None and where == "cols" and given.X.shape[0] >= given.X.shape[1]:
         precondition = jacobi(given, by, way.seed, way.column2)
         way.row_space = way.row_space and precondition is None
+    base = shared(given) if precondition is None and beta0 is None else None
+    if base is not None:
+        return shifted_cg(given, by, where, base, way.stop.tol), "none", False, 0.0, 0
     mover = conjugate(given, by, where, beta0, alpha0 if where == "rows" else None, precondition, seen)
     if way.column2 is not None:
         mover.column = np.sqrt(way.column2)  # so that it knows its certificate as it goes
@@ -302,8 +341,9 @@ def _by_lines(
     view = {"rows": rows, "columns": cols, "both": both}[SIDE_OF.get(route, side)](given)
     kind = way.sampler
     if isinstance(kind, str) and kind == "auto":
+        # neighbours in a row are read quickly, but are often alike: with a penalty they took five times the passes
         many_sparse_rows = side == "rows" and sp.issparse(given.X) and given.X.shape[0] >= 10_000
-        kind = "chunks" if many_sparse_rows else "shuffled"
+        kind = "chunks" if many_sparse_rows and given.alpha == 0 else "shuffled"
         if route in ("sgs-cg", "blocks"):
             kind = "cyclic"
         elif not way.auto:

@@ -1,0 +1,375 @@
+"""`Ridge` and `LeastSquares`: scikit-learn's, by rows or by columns, with a certificate."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ..core.problem import penalties
+from ..methods.costs import BY_LINES
+from ..methods.errors import covariance
+from ..methods.result import Result
+from ..methods.stream import Stream, absorb, stream
+from ..solving import solve
+
+KINDS = {"accept_sparse": ("csr", "csc"), "dtype": (np.float64, np.float32)}
+
+
+class Linear:
+    """What linear estimators share: one solve, and X @ coef_ + intercept_."""
+
+    def _solve(self: Any, X: Any, y: np.ndarray, alpha: Any, sample_weight: Any) -> None:
+        """Solve, together where the targets' alphas allow, and set what was learned."""
+        if isinstance(sample_weight, Real):
+            sample_weight = np.full(X.shape[0], float(sample_weight))
+        if np.iscomplexobj(X) or np.iscomplexobj(y):
+            raise ValueError("Complex data not supported")
+        many = y.ndim == 2
+        groups = _groups(alpha, y.shape[1] if many else 1, self.solver)
+        x0 = self._start(X, y) if len(groups) == 1 else None
+        results = []
+        for columns, one in groups:
+            options = {
+                "alpha": one,
+                "fit_intercept": self.fit_intercept,
+                "method": self.solver,
+                "tol": self.tol,
+                "max_passes": self.max_iter,
+                "max_seconds": self.max_seconds,
+                "x0": x0,
+                "sample_weight": sample_weight,
+                "memory": self.memory,
+                "n_jobs": self.n_jobs,
+                "random_state": self.random_state,
+                "callback": self.callback,
+                "progress": self.progress,
+            }
+            if getattr(self, "positive", False):
+                options["bounds"] = (0.0, np.inf)
+            results.append(solve(X, y[:, columns] if many else y, **options))
+        self._set(results, [c for c, _ in groups], many)
+        self.n_iter_ = max(int(np.ceil(max(r.passes for r in results))), 1)
+        self.solver_ = ", ".join(sorted({r.method for r in results}))
+        self.plan_ = results[0].plan
+
+    def _set(self: Any, results: list[Result], columns: list[Any], many: bool) -> None:
+        self.result_ = results[0] if len(results) == 1 else tuple(results)
+        whole = results[0]
+        if len(results) == 1:
+            coef, dual, intercept = whole.x, whole.dual, whole.intercept
+        else:
+            order = np.argsort(np.concatenate([np.arange(10**9)[c] if isinstance(c, slice) else c for c in columns]))
+            coef = np.hstack([r.x for r in results])[:, order]
+            duals = [r.dual for r in results]
+            dual = np.hstack(duals)[:, order] if all(d is not None for d in duals) else None
+            intercept = np.concatenate([r.intercept for r in results])[order] if self.fit_intercept else None
+        self.coef_ = coef.T if many else coef
+        self.dual_coef_ = dual
+        self.intercept_ = 0.0 if intercept is None else intercept
+        if many and intercept is None:
+            self.intercept_ = 0.0
+        if coef.dtype == np.float32 and intercept is not None:
+            self.intercept_ = np.float32(intercept) if not many else np.asarray(intercept, np.float32)
+
+    def _start(self: Any, X: Any, y: np.ndarray) -> Any:
+        last = getattr(self, "result_", None)
+        if not getattr(self, "warm_start", False) or not isinstance(last, Result):
+            return None
+        if last.x.shape != (X.shape[1], *y.shape[1:]):
+            return None
+        # α of other rows is no start
+        return last if last.dual is not None and len(last.dual) == X.shape[0] else last.x
+
+    def _decide(self: Any, X: Any) -> np.ndarray:
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, **KINDS)
+        return np.asarray(X @ self.coef_.T + self.intercept_)
+
+
+def _groups(alpha: Any, q: int, solver: str) -> list[tuple[Any, Any]]:
+    """Targets that can be solved together, and their alpha: those with none and those with one apart."""
+    value = np.asarray(alpha)
+    if value.ndim == 0 or value.size == 1:
+        return [(slice(None), alpha if value.ndim == 0 else value.ravel()[0])]
+    if value.shape != (q,):
+        raise ValueError(f"alpha must be a number, or one a target: there are {q} targets, got shape {value.shape}")
+    zero = value == 0
+    if solver in (*BY_LINES, "subset"):  # single steps take one alpha at a time
+        return [(np.flatnonzero(value == a), a) for a in np.unique(value)]
+    if zero.any() and not zero.all():
+        return [(np.flatnonzero(zero), 0.0), (np.flatnonzero(~zero), value[~zero])]
+    penalties(value, q)
+    return [(slice(None), value)]
+
+
+class Ridge(MultiOutputMixin, RegressorMixin, Linear, BaseEstimator):
+    """Ridge regression: min ‖y − Xβ − b‖² + alpha ‖β‖², certified.
+
+    Parameters
+    ----------
+    alpha : float or array, (n_targets,)
+        The penalty, at least 0: one, or one a target.
+    fit_intercept : bool
+        Fit b, which is not penalised. X is neither copied nor made dense for it.
+    tol : float
+        √(2·duality gap) ≤ tol‖y − ȳ‖, whatever the solver. (With alpha = 0, as `rowcol.solve` has it.)
+    max_iter : float, optional
+        Passes over X before giving up; 1000 unless said.
+    max_seconds : float, optional
+        Seconds before giving up, with the best so far.
+    solver : str
+        "auto", or any `method` of `rowcol.solve`: "rk" (rows), "rcd" (columns), "sgs-cg", "cg", "direct", ...
+    positive : bool
+        Keep every coefficient at 0 or above: by columns.
+    warm_start : bool
+        Start from the last fit; its α too, where the rows are as many, so that it is an exact start for wide X as well.
+    covariance : bool
+        Set `covariance_` and `standard_errors_`. Takes a factorization and memory for p x p numbers.
+    random_state : None, int or generator
+        Of picks and sketches.
+    memory : int or str, optional
+        How much may be used beside X and y, in bytes or as "2 GB": half of what is free unless said.
+    n_jobs : int, optional
+        Threads. None obeys the environment variables.
+    callback : callable, optional
+        Called after every round with a `Progress`; the fit stops if it returns something true.
+    progress : bool, optional
+        A line on stderr; by default on a terminal only.
+
+    Attributes
+    ----------
+    coef_ : ndarray, (n_features,) or (n_targets, n_features)
+    intercept_ : float or ndarray, (n_targets,)
+    dual_coef_ : ndarray, (n_samples,) or (n_samples, n_targets), or None
+        α = W(y − Xβ − b)/alpha, with β = (X − x̄)ᵀα. None after `partial_fit`, which keeps no rows.
+    result_ : Result
+        The certificate, the status and the history; a tuple of them where targets had to be solved apart.
+    plan_ : Plan
+        What was done, and why.
+    n_iter_ : int
+        Passes over X.
+    solver_ : str
+        The method taken, by name.
+    covariance_, standard_errors_ : ndarray
+        On request. With A = XᵀWX + alpha of centred X: s²A⁻¹XᵀWXA⁻¹, and the roots of its diagonal; s² is
+        ‖W^½(y − Xβ − b)‖² / (Σw − tr(XᵀWXA⁻¹) − 1). One for each target, if there are several. For alpha > 0 it is
+        the spread of the estimate, which does not speak of its bias.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    See Also
+    --------
+    RidgeCV : chooses alpha.
+    ridge_path : many alphas.
+
+    Examples
+    --------
+    >>> import numpy as np, rowcol
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((200, 5))
+    >>> model = rowcol.Ridge(alpha=1e-3).fit(X, X @ [1.0, 2, 3, 4, 5] + 7)
+    >>> model.coef_.round(3).tolist(), round(model.intercept_, 3)
+    ([1.0, 2.0, 3.0, 4.0, 5.0], 7.0)
+    >>> model.result_.certificate.error_bound < 1e-6
+    True
+    """
+
+    def __init__(
+        self,
+        alpha: Any = 1.0,
+        *,
+        fit_intercept: bool = True,
+        tol: float = 1e-6,
+        max_iter: float | None = None,
+        max_seconds: float | None = None,
+        solver: str = "auto",
+        positive: bool = False,
+        warm_start: bool = False,
+        covariance: bool = False,
+        random_state: Any = None,
+        memory: Any = None,
+        n_jobs: int | None = None,
+        callback: Any = None,
+        progress: bool | None = None,
+    ) -> None:
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_seconds = max_seconds
+        self.solver = solver
+        self.positive = positive
+        self.warm_start = warm_start
+        self.covariance = covariance
+        self.random_state = random_state
+        self.memory = memory
+        self.n_jobs = n_jobs
+        self.callback = callback
+        self.progress = progress
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Fit to X and y.
+
+        Parameters
+        ----------
+        X : array or sparse array, (n_samples, n_features)
+        y : array, (n_samples,) or (n_samples, n_targets)
+        sample_weight : float or array, (n_samples,), optional
+            A weight of 2 is the same as having the row twice.
+
+        Returns
+        -------
+        self
+        """
+        # NaN and infinity are found, and named, in the passes of the solve itself
+        X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, ensure_all_finite=False, **KINDS)
+        self._solve(X, np.asarray(y), self._penalty(), sample_weight)
+        self._stream = None
+        if self.covariance:
+            self._errors(X, sample_weight)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Fit to these rows and all those before: exact, as if they had come together; no row is kept.
+
+        What is kept is a triangle of n_features + n_targets squared numbers, whatever the number of rows (QR, so that
+        the condition of X is not squared); the certificate speaks of all rows.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As of `fit`.
+
+        Returns
+        -------
+        self
+        """
+        so_far: Stream | None = getattr(self, "_stream", None)
+        X, y = validate_data(
+            self, X, y, reset=so_far is None, multi_output=True, y_numeric=True, ensure_all_finite=False, **KINDS
+        )
+        y = np.asarray(y)
+        if self.positive:
+            raise ValueError("partial_fit does not keep coefficients positive: fit all rows together")
+        if so_far is None:
+            so_far = stream(X.shape[1], y, self.fit_intercept, self.memory)
+        if isinstance(sample_weight, Real):
+            sample_weight = np.full(X.shape[0], float(sample_weight))
+        self._stream = absorb(so_far, X, y, sample_weight)
+        R, c = self._stream.system()
+        bare = {"method": self.solver, "tol": self.tol, "random_state": self.random_state, "n_jobs": self.n_jobs}
+        many, groups = y.ndim == 2, _groups(self._penalty(), y.shape[1] if y.ndim == 2 else 1, self.solver)
+        results = [solve(R, c[:, k] if many else c[:, 0], alpha=a, progress=False, **bare) for k, a in groups]
+        for (k, _), result in zip(groups, results, strict=True):
+            result.dual = None
+            if self.fit_intercept:
+                result.intercept = self._stream.intercept(result.x, k if many else 0)
+        self._set(results, [k for k, _ in groups], many)
+        self.n_iter_, self.solver_, self.plan_ = 1, results[0].method, results[0].plan
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """X @ coef_ + intercept_.
+
+        Parameters
+        ----------
+        X : array or sparse array, (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray, (n_samples,) or (n_samples, n_targets)
+        """
+        return self._decide(X)
+
+    def _penalty(self) -> Any:
+        return self.alpha
+
+    def _errors(self, X: Any, sample_weight: Any) -> None:
+        results = self.result_ if isinstance(self.result_, tuple) else (self.result_,)
+        rss = np.concatenate([[c.residual_norm**2 for c in r.certificates] for r in results])
+        alpha = np.broadcast_to(np.asarray(self._penalty(), float), len(rss))
+        if len(results) > 1:
+            raise ValueError("covariance=True takes targets that are solved together: one alpha, or all above 0")
+        found = [
+            covariance(X, sample_weight, float(a), self.fit_intercept, float(r), self.memory)
+            for a, r in zip(alpha, rss, strict=True)
+        ]
+        single = self.coef_.ndim == 1
+        self.covariance_ = found[0] if single else np.stack(found)
+        self.standard_errors_ = np.sqrt(np.diagonal(self.covariance_, axis1=-2, axis2=-1))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "coef_")
+
+
+class LeastSquares(Ridge):
+    """Least squares: min ‖y − Xβ − b‖², and of all such β the shortest; certified.
+
+    What was found is said: `result_.solution` is "unique", "least squares", "minimum norm", "minimum-norm least
+    squares", each only where it is so.
+
+    Parameters
+    ----------
+    fit_intercept, tol, max_iter, max_seconds, solver, positive, warm_start, covariance, random_state, memory, n_jobs, \
+callback, progress
+        As of `Ridge`. tol: ‖y − Xβ − b‖ ≤ tol‖y − ȳ‖ if that can be had, or else |X_j·r| ≤ tol‖X_j‖‖r‖, column by
+        column.
+
+    Attributes
+    ----------
+    coef_, intercept_, result_, plan_, n_iter_, solver_, covariance_, standard_errors_, n_features_in_, \
+feature_names_in_
+        As of `Ridge`. The covariance is s²(XᵀWX)⁻¹ with s² = ‖W^½r‖²/(Σw − p − 1).
+    dual_coef_ : ndarray or None
+        α with β = (X − x̄)ᵀα, where rows were stepped on.
+
+    Examples
+    --------
+    >>> import numpy as np, rowcol
+    >>> model = rowcol.LeastSquares(fit_intercept=False).fit(np.array([[1.0, 1.0]]), [2.0])
+    >>> model.coef_.tolist(), model.result_.solution
+    ([1.0, 1.0], 'minimum norm')
+    """
+
+    def __init__(
+        self,
+        *,
+        fit_intercept: bool = True,
+        tol: float = 1e-6,
+        max_iter: float | None = None,
+        max_seconds: float | None = None,
+        solver: str = "auto",
+        positive: bool = False,
+        warm_start: bool = False,
+        covariance: bool = False,
+        random_state: Any = None,
+        memory: Any = None,
+        n_jobs: int | None = None,
+        callback: Any = None,
+        progress: bool | None = None,
+    ) -> None:
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_seconds = max_seconds
+        self.solver = solver
+        self.positive = positive
+        self.warm_start = warm_start
+        self.covariance = covariance
+        self.random_state = random_state
+        self.memory = memory
+        self.n_jobs = n_jobs
+        self.callback = callback
+        self.progress = progress
+
+    def _penalty(self) -> float:
+        return 0.0

@@ -1,0 +1,162 @@
+"""`RidgeClassifier`: ridge regression on ±1, one column a class, all of them in one solve."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.preprocessing import LabelBinarizer
+from sklearn.utils import compute_sample_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from .linear import KINDS, Linear
+
+
+class RidgeClassifier(ClassifierMixin, Linear, BaseEstimator):
+    """Classes by ridge regression on targets of ±1: the largest of the regressions wins.
+
+    Parameters
+    ----------
+    alpha : float
+        The penalty, at least 0.
+    fit_intercept : bool
+        Fit an intercept, which is not penalised.
+    tol : float
+        √(2·duality gap) ≤ tol‖y − ȳ‖ for the regression of every class.
+    max_iter : float, optional
+        Passes over X before giving up.
+    max_seconds : float, optional
+        Seconds before giving up, with the best so far.
+    class_weight : dict or "balanced", optional
+        Weights of the classes, as in scikit-learn.
+    solver : str
+        "auto", or any `method` of `rowcol.solve`.
+    positive : bool
+        Keep every coefficient at 0 or above.
+    warm_start : bool
+        Start from the last fit.
+    random_state, memory, n_jobs, callback, progress
+        As of `Ridge`.
+
+    Attributes
+    ----------
+    coef_ : ndarray, (1, n_features) for two classes, or (n_classes, n_features)
+    intercept_ : ndarray, (1,) or (n_classes,)
+    classes_ : ndarray
+    dual_coef_, result_, plan_, n_iter_, solver_, n_features_in_, feature_names_in_
+        As of `Ridge`.
+
+    Examples
+    --------
+    >>> import numpy as np, rowcol
+    >>> X = np.array([[-2.0], [-1.0], [1.0], [2.0]])
+    >>> rowcol.RidgeClassifier().fit(X, ["no", "no", "yes", "yes"]).predict([[0.5], [-3.0]]).tolist()
+    ['yes', 'no']
+    """
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        *,
+        fit_intercept: bool = True,
+        tol: float = 1e-6,
+        max_iter: float | None = None,
+        max_seconds: float | None = None,
+        class_weight: Any = None,
+        solver: str = "auto",
+        positive: bool = False,
+        warm_start: bool = False,
+        random_state: Any = None,
+        memory: Any = None,
+        n_jobs: int | None = None,
+        callback: Any = None,
+        progress: bool | None = None,
+    ) -> None:
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_seconds = max_seconds
+        self.class_weight = class_weight
+        self.solver = solver
+        self.positive = positive
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.memory = memory
+        self.n_jobs = n_jobs
+        self.callback = callback
+        self.progress = progress
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RidgeClassifier:
+        """Fit to X and classes y.
+
+        Parameters
+        ----------
+        X : array or sparse array, (n_samples, n_features)
+        y : array, (n_samples,), or (n_samples, n_labels) of 0 and 1 for several labels at once
+        sample_weight : float or array, (n_samples,), optional
+
+        Returns
+        -------
+        self
+        """
+        X, y = validate_data(self, X, y, multi_output=True, ensure_all_finite=False, **KINDS)
+        check_classification_targets(y)
+        self._labels = LabelBinarizer(pos_label=1, neg_label=-1)
+        y = column_or_1d(y, warn=True) if y.ndim == 2 and y.shape[1] == 1 else y
+        targets = np.asarray(self._labels.fit_transform(y), dtype=np.float64)
+        if targets.shape[1] == 1 and len(self._labels.classes_) < 2:
+            raise ValueError(f"y has one class only, {self._labels.classes_[0]!r}: it takes at least 2")
+        if self.class_weight is not None:
+            own = compute_sample_weight(self.class_weight, y)
+            sample_weight = own if sample_weight is None else own * sample_weight
+        self._solve(X, targets, self.alpha, sample_weight)
+        return self
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """The classes, in order."""
+        check_is_fitted(self, "_labels")
+        return self._labels.classes_
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """The regressions at X: of two classes, that of the second.
+
+        Parameters
+        ----------
+        X : array or sparse array, (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray, (n_samples,) or (n_samples, n_classes)
+        """
+        scores = self._decide(X)
+        return scores.ravel() if scores.shape[1] == 1 else scores
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class of every row of X; of several labels, 0 or 1 for each.
+
+        Parameters
+        ----------
+        X : array or sparse array, (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray, (n_samples,) or (n_samples, n_labels)
+        """
+        scores = self.decision_function(X)
+        if self._labels.y_type_.startswith("multilabel"):
+            return (scores > 0).astype(int)
+        where = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        return self.classes_[where]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags.multi_label = True
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "coef_")

@@ -1,0 +1,237 @@
+"""`RidgeCV`: ridge regression that chooses its alpha, by leave-one-out or by folds that share their work."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.metrics import check_scoring, r2_score
+from sklearn.model_selection import check_cv
+from sklearn.utils.validation import validate_data
+
+from ..core.problem import weights
+from ..methods.costs import budget
+from ..methods.validate import cheap, left_out, predictions
+from ..pathing import ridge_path
+from .linear import KINDS, Linear
+
+ROUGH = 1e-4  # tolerance of the fits that are only compared
+
+
+class _Given(RegressorMixin, BaseEstimator):
+    """Predictions, where a scorer wants a model."""
+
+    def fit(self, X: Any, y: Any) -> _Given:
+        return self
+
+    def predict(self, X: Any) -> Any:
+        return X
+
+
+class RidgeCV(MultiOutputMixin, RegressorMixin, Linear, BaseEstimator):
+    """Ridge regression with alpha chosen by how well it predicts what it has not seen; then fitted, certified, to all.
+
+    Parameters
+    ----------
+    alphas : array, (k,)
+        The choice, all above 0.
+    fit_intercept : bool
+        Fit an intercept, which is not penalised.
+    scoring : str or callable, optional
+        As in scikit-learn: the mean squared error if cv is None, R² otherwise, unless said.
+    cv : None, int, splitter or iterable
+        None leaves out one row at a time, exactly, from one factorization; where that would be dear (both n and p in
+        the thousands) it is 5 folds instead, which `cv_` tells. Otherwise folds as in scikit-learn. All folds and
+        alphas share one Gram matrix of the smaller side where that is cheap; or else every fold is one `ridge_path`.
+    store_cv_results : bool
+        With cv=None: keep the squared errors times their weights (or predictions, with scoring) as `cv_results_`.
+    alpha_per_target : bool
+        With cv=None: an alpha for every target.
+    tol, max_iter, max_seconds, solver, random_state, memory, n_jobs, callback, progress
+        Of the final fit: as of `Ridge`.
+
+    Attributes
+    ----------
+    alpha_ : float or ndarray, (n_targets,)
+    best_score_ : float or ndarray, (n_targets,)
+    scores_ : ndarray, (k,), (k, n_targets) with alpha_per_target
+        The mean score of every alpha.
+    cv_results_ : ndarray, (n_samples, k) or (n_samples, n_targets, k)
+        On request.
+    cv_ : str
+        What was done: "leave-one-out" or "5 folds", and how.
+    coef_, intercept_, dual_coef_, result_, plan_, n_iter_, solver_, n_features_in_, feature_names_in_
+        As of `Ridge`.
+
+    Examples
+    --------
+    >>> import numpy as np, rowcol
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((100, 30))
+    >>> model = rowcol.RidgeCV(np.logspace(-3, 3, 7)).fit(X, X[:, 0] + rng.standard_normal(100))
+    >>> float(model.alpha_), model.cv_
+    (100.0, 'leave-one-out, from one factorization')
+    """
+
+    def __init__(
+        self,
+        alphas: Any = (0.1, 1.0, 10.0),
+        *,
+        fit_intercept: bool = True,
+        scoring: Any = None,
+        cv: Any = None,
+        store_cv_results: bool = False,
+        alpha_per_target: bool = False,
+        tol: float = 1e-6,
+        max_iter: float | None = None,
+        max_seconds: float | None = None,
+        solver: str = "auto",
+        random_state: Any = None,
+        memory: Any = None,
+        n_jobs: int | None = None,
+        callback: Any = None,
+        progress: bool | None = None,
+    ) -> None:
+        self.alphas = alphas
+        self.fit_intercept = fit_intercept
+        self.scoring = scoring
+        self.cv = cv
+        self.store_cv_results = store_cv_results
+        self.alpha_per_target = alpha_per_target
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_seconds = max_seconds
+        self.solver = solver
+        self.random_state = random_state
+        self.memory = memory
+        self.n_jobs = n_jobs
+        self.callback = callback
+        self.progress = progress
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RidgeCV:
+        """Choose alpha, and fit.
+
+        Parameters
+        ----------
+        X : array or sparse array, (n_samples, n_features)
+        y : array, (n_samples,) or (n_samples, n_targets)
+        sample_weight : float or array, (n_samples,), optional
+
+        Returns
+        -------
+        self
+        """
+        X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, **KINDS)
+        y = np.asarray(y)
+        alphas = np.atleast_1d(np.asarray(self.alphas, dtype=float))
+        if alphas.ndim != 1 or not alphas.size or not (np.isfinite(alphas).all() and (alphas > 0).all()):
+            raise ValueError(f"alphas must be numbers above 0, got {self.alphas!r}")
+        if self.cv is not None and (self.store_cv_results or self.alpha_per_target):
+            raise ValueError("store_cv_results and alpha_per_target are for leave-one-out: cv=None")
+        w = None
+        if sample_weight is not None:
+            w = weights(np.broadcast_to(np.asarray(sample_weight, dtype=float), len(y)), X.shape[0])
+        memory = budget(self.memory)
+        if self.cv is None and cheap(X, 0, memory):
+            self._leave_one_out(X, y, w, alphas)
+        elif self.store_cv_results or self.alpha_per_target:
+            raise ValueError(f"leave-one-out on {X.shape[0]} x {X.shape[1]} is too dear: say cv=5")
+        else:
+            self._folds(X, y, w, alphas, memory)
+        self._solve(X, y, self.alpha_, sample_weight)
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """X @ coef_ + intercept_.
+
+        Parameters
+        ----------
+        X : array or sparse array, (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray, (n_samples,) or (n_samples, n_targets)
+        """
+        return self._decide(X)
+
+    def _leave_one_out(self, X: Any, y: np.ndarray, w: np.ndarray | None, alphas: np.ndarray) -> None:
+        self.cv_ = "leave-one-out, from one factorization"
+        live = np.arange(len(y)) if w is None else np.flatnonzero(w)
+        Y, weight = y.reshape(len(y), -1).astype(float)[live], np.ones(len(live)) if w is None else w[live]
+        found = left_out(X if live.size == len(y) else X[live], Y, weight, alphas, self.fit_intercept)
+        if self.scoring is None:
+            squared = (found - Y) ** 2
+            by_target = -np.einsum("n,knq->kq", weight / weight.sum(), squared)
+            kept = squared * weight[:, None]
+        else:
+            score, kept = check_scoring(_Given(), scoring=self.scoring, allow_none=False), found
+            more = {} if w is None else {"sample_weight": weight}
+            targets = [[(one[:, [j]], Y[:, [j]]) for j in range(Y.shape[1])] for one in found]
+            if not self.alpha_per_target:
+                targets = [[(one, Y)] for one in found]
+            by_target = np.array([[score(_Given(), _flat(a), _flat(b), **more) for a, b in row] for row in targets])
+        if self.alpha_per_target and y.ndim == 2:
+            best = by_target.argmax(axis=0)
+            self.scores_, self.alpha_ = by_target, alphas[best]
+            self.best_score_ = by_target[best, np.arange(len(best))]
+        else:
+            self._choose(alphas, by_target.mean(axis=1))
+        if self.store_cv_results:
+            full = np.full((len(alphas), len(y), Y.shape[1]), np.nan)
+            full[:, live] = kept
+            self.cv_results_ = full.transpose(1, 2, 0) if y.ndim == 2 else full[:, :, 0].T
+
+    def _folds(self, X: Any, y: np.ndarray, w: np.ndarray | None, alphas: np.ndarray, memory: int) -> None:
+        folds = list(check_cv(5 if self.cv is None else self.cv, y, classifier=False).split(X, y))
+        Y = y.reshape(len(y), -1).astype(float)
+        if cheap(X, len(folds), memory):
+            found = predictions(X, Y, np.ones(len(y)) if w is None else w, alphas, self.fit_intercept, folds)
+            how = "one Gram matrix"
+        else:
+            found, how = [self._fold(X, Y, w, alphas, *fold) for fold in folds], "a path each"
+        dear = ", as leaving one out would be dear" if self.cv is None else ""
+        self.cv_ = f"{len(folds)} folds, by {how}{dear}"
+        score = None if self.scoring is None else check_scoring(_Given(), scoring=self.scoring, allow_none=False)
+        scores = np.empty((len(alphas), len(folds)))
+        for f, ((_, test), fold) in enumerate(zip(folds, found, strict=True)):
+            for k, one in enumerate(fold):
+                truth, guess = y[test], one if y.ndim == 2 else one[:, 0]
+                more = {} if w is None else {"sample_weight": w[test]}
+                own = r2_score if score is None else score
+                scores[k, f] = own(truth, guess, **more) if score is None else score(_Given(), guess, truth, **more)
+        self._choose(alphas, scores.mean(axis=1))
+
+    def _fold(self, X: Any, Y: np.ndarray, w: Any, alphas: np.ndarray, train: np.ndarray, test: np.ndarray) -> Any:
+        rows = X.tocsr() if hasattr(X, "tocsr") else X
+        path = ridge_path(
+            rows[train],
+            Y[train],
+            alphas,
+            fit_intercept=self.fit_intercept,
+            tol=max(self.tol, ROUGH),
+            sample_weight=None if w is None else w[train],
+            memory=self.memory,
+            n_jobs=self.n_jobs,
+            random_state=self.random_state,
+            progress=self.progress,
+        )
+        k, q, p = path.coef.shape
+        flat = path.coef.reshape(k * q, p)
+        return np.asarray(rows[test] @ flat.T).T.reshape(k, q, -1).transpose(0, 2, 1) + path.intercept[:, None, :]
+
+    def _choose(self, alphas: np.ndarray, scores: np.ndarray) -> None:
+        best = int(np.argmax(scores))
+        self.scores_, self.alpha_, self.best_score_ = scores, float(alphas[best]), float(scores[best])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "coef_")
+
+
+def _flat(a: np.ndarray) -> np.ndarray:
+    return a[:, 0] if a.shape[1] == 1 else a

@@ -1,0 +1,71 @@
+"""Ridge by rows or by columns? Both of the paper's rates, and how to tell whether they settle it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.linalg import LinearOperator
+
+from ..core.problem import Problem
+from ..core.theory import ridge_step_rate
+from .result import count_passes
+
+LINES = 200  # of X, that are looked at
+UNLIKE = 1.5  # times as many lines make a side the longer one
+CLEAR = 6.0  # times fewer passes on the longer side settle it
+
+
+class Rivals(NamedTuple):
+    """What the error is multiplied by in a pass, at most, and the passes to the tolerance: by rows, by columns."""
+
+    rate: tuple[float, float]
+    passes: tuple[float, float]
+
+    def told(self) -> str:
+        """Both rates in a sentence."""
+        by = [f"{rate:.2g} a pass ({count_passes(p)})" for rate, p in zip(self.rate, self.passes, strict=True)]
+        return f"single steps multiply the error by {by[0]} at most by rows (36), {by[1]} by columns (38)"
+
+    def settled(self, n: int, p: int) -> str | None:
+        """The side that is clearly ahead; None where a race has to tell.
+
+        The bounds take σ_min as 0. On the longer side it is 0; on the shorter one it need not be, so that its bound is
+        the worst it can be.
+        """
+        rows, columns = self.passes
+        short, long = (rows, columns) if n < p else (columns, rows)
+        sides = ("rows", "columns") if n < p else ("columns", "rows")
+        if max(n, p) >= UNLIKE * min(n, p) and short <= 2 * long:
+            return sides[0]
+        return sides[1] if short > CLEAR * long else None
+
+
+def rivals(asked: Problem, tol: float) -> Rivals | None:
+    """The rates (36) and (38) with the smallest singular value taken as 0: σ + λ ≥ λ, and nothing cheap knows more."""
+    X, lam = asked.X, asked.alpha
+    if isinstance(X, LinearOperator):
+        return None
+    n, p = X.shape
+    trace = _trace(X)
+    if not 0 < trace < math.inf:
+        return None
+    # of E‖error‖², a step; a pass is as many steps as there are lines, and ‖error‖ is the root
+    rate = tuple(ridge_step_rate(0.0, trace, m, lam) ** (m / 2) for m in (n, p))
+    passes = tuple(math.log(tol) / math.log(r) if r < 1 - 1e-12 else 1e12 for r in rate)
+    return Rivals((rate[0], rate[1]), (passes[0], passes[1]))
+
+
+def _trace(X: Any) -> float:
+    """‖X‖_F², of a sparse X; about that, from some of the lines of a dense one."""
+    if sp.issparse(X):
+        return _squared(X.data)
+    lines = X if X.flags.c_contiguous else X.T
+    some = lines[:: max(len(lines) // LINES, 1)]
+    return _squared(some.ravel()) * len(lines) / len(some)
+
+
+def _squared(a: np.ndarray) -> float:
+    return float(np.linalg.norm(a.astype(np.result_type(a.dtype, np.float64), copy=False)) ** 2)

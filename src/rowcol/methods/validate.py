@@ -1,0 +1,196 @@
+"""How ridge regression predicts what it has not seen, for many alphas, from one Gram matrix: folds and leave-one-out.
+
+Tall X: each fold's share is taken off the p x p sums of all rows, and the eigenvalues of what is left serve every alpha.
+Wide X: the n x n matrix XXᵀ is formed once; a fold uses the part of it that belongs to its rows. Leaving one out takes
+no fold at all: the residual becomes r_i/(1 − h_i), with h_i the leverage, from the same eigenvalues.
+
+Everything is relative to the mean of all rows, so that little cancels; weights are repetitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy.linalg as sl
+import scipy.sparse as sp
+
+from .costs import gram_passes, size
+from .factor import BLOCK_BYTES
+
+Folds = Sequence[tuple[np.ndarray, np.ndarray]]
+SMALL = 1e10  # numbers touched: seconds, whatever the layout
+SOLVED = 60.0  # passes: what iterating for all alphas of a fold is taken to cost
+
+
+def cheap(X: Any, folds: int, memory: int) -> bool:
+    """Do Gram matrices fit, and cost less than iterating fold by fold would?"""
+    m = min(X.shape)
+    fits = 6 * 8 * m * m + 3 * BLOCK_BYTES <= memory
+    eigenvalues = 0.15 * m**3 / size(X)
+    if size(X) * m + (folds + 1) * 10 * m**3 <= SMALL:
+        return fits
+    return fits and gram_passes(X) + (folds + 1) * eigenvalues <= (folds + 1) * SOLVED
+
+
+def predictions(X: Any, Y: np.ndarray, w: np.ndarray, alphas: np.ndarray, intercept: bool, folds: Folds) -> list:
+    """For every fold, what is predicted for its test rows by its train rows: (k alphas, rows, q)."""
+    if X.shape[0] >= X.shape[1]:
+        return _tall(X, Y, w, alphas, intercept, folds)
+    K, mean = _kernel(X, w, intercept)
+    out = []
+    for train, test in folds:
+        values, V, pi, centre = _spectrum(K, Y, w, train, intercept)
+        root = np.sqrt(w[train])[:, None]
+        dual = V.T @ (root * (Y[train] - centre))
+        each = []
+        for a in alphas:
+            alpha = root * (V @ (dual / (values + a)[:, None]))
+            lift = pi @ (K[np.ix_(train, train)] @ alpha) if intercept else 0.0
+            each.append(K[np.ix_(test, train)] @ alpha - lift + centre)
+        out.append(np.stack(each))
+    return out
+
+
+def left_out(X: Any, Y: np.ndarray, w: np.ndarray, alphas: np.ndarray, intercept: bool) -> np.ndarray:
+    """For every row, what is predicted for it by all the others: (k alphas, n, q). Weights are above 0."""
+    n, p = X.shape
+    out = np.empty((len(alphas), *Y.shape))
+    total = w.sum()
+    if n < p:
+        K, _ = _kernel(X, w, intercept)
+        values, V, _, centre = _spectrum(K, Y, w, np.arange(n), intercept)
+        root = np.sqrt(w)[:, None]
+        dual = V.T @ (root * (Y - centre))
+        for k, a in enumerate(alphas):
+            share = values / (values + a)
+            h = (V**2) @ share + (w / total if intercept else 0.0)
+            left = (Y - centre) - (V @ (share[:, None] * dual)) / root
+            out[k] = Y - left / _rest(h)[:, None]
+        return out
+    mean, sums = _mean(X, w, intercept), None
+    for rows, part in _blocks(X, mean):
+        sums = _add(sums, _moments(part, Y[rows], w[rows]))
+    assert sums is not None
+    values, V, offset, centre, pulled = _factor(sums, intercept)
+    for rows, part in _blocks(X, mean):
+        U = (part - offset) @ V
+        for k, a in enumerate(alphas):
+            h = w[rows] * ((U**2) @ (1 / (values + a)) + (1 / total if intercept else 0.0))
+            left = Y[rows] - centre - U @ (pulled / (values + a)[:, None])
+            out[k, rows] = Y[rows] - left / _rest(h)[:, None]
+    return out
+
+
+def _rest(h: np.ndarray) -> np.ndarray:
+    """1 − h, which is above 0 but for rounding: a row that fits itself alone is predicted by nothing."""
+    return np.maximum(1.0 - h, 1e-12)
+
+
+# --- wide: the n x n matrix ----------------------------------------------------------------------------------------
+
+
+def _kernel(X: Any, w: np.ndarray, intercept: bool) -> tuple[np.ndarray, np.ndarray]:
+    """XXᵀ without the mean of all rows."""
+    mean = _mean(X, w, intercept)
+    n, p = X.shape
+    K = np.zeros((n, n))
+    if sp.issparse(X):
+        Z = X.astype(np.float64)
+        K += (Z @ Z.T).toarray()
+        cross = np.asarray(Z @ mean)
+        return K - cross[:, None] - cross + mean @ mean, mean
+    step = max(BLOCK_BYTES // (8 * n), 1)
+    for j in range(0, p, step):
+        part = X[:, j : j + step] - mean[j : j + step]
+        K += part @ part.T
+    return K, mean
+
+
+def _spectrum(
+    K: np.ndarray, Y: np.ndarray, w: np.ndarray, train: np.ndarray, intercept: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, Any]:
+    """Eigenvalues of the train rows' own W^½KW^½, centred; the weights π of their mean, and that of Y."""
+    part, root = K[np.ix_(train, train)], np.sqrt(w[train])
+    pi, centre = w[train] / w[train].sum(), 0.0
+    if intercept:
+        centre = pi @ Y[train]
+        seen = part @ pi
+        part = part - seen[:, None] - seen + pi @ seen
+    part = part * np.multiply.outer(root, root)
+    values, V = sl.eigh(part, overwrite_a=True, check_finite=False, driver="evd")
+    return np.maximum(values, 0.0), V, pi, centre
+
+
+# --- tall: sums over rows ------------------------------------------------------------------------------------------
+
+
+def _tall(X: Any, Y: np.ndarray, w: np.ndarray, alphas: np.ndarray, intercept: bool, folds: Folds) -> list:
+    n = X.shape[0]
+    mean, seen = _mean(X, w, intercept), np.zeros(n, int)
+    for train, test in folds:
+        seen[test] += 1
+        split = len(train) + len(test) == n
+        if not split:
+            seen[0] = 2
+    apart = bool((seen == 1).all())  # every row is tested once, and trained on otherwise
+    parts = [_sums(X, Y, w, mean, test if apart else train) for train, test in folds]
+    total = None
+    for one in parts if apart else []:
+        total = _add(total, one)
+    out = []
+    for (_, test), own in zip(folds, parts, strict=True):
+        sums = own if total is None else tuple(a - b for a, b in zip(total, own, strict=True))
+        values, V, offset, centre, pulled = _factor(sums, intercept)
+        B = np.concatenate([V @ (pulled / (values + a)[:, None]) for a in alphas], axis=1)
+        found = np.empty((len(test), B.shape[1]))
+        for rows, part in _blocks(X, mean, test):
+            found[rows] = (part - offset) @ B
+        out.append(found.reshape(len(test), len(alphas), -1).transpose(1, 0, 2) + centre)
+    return out
+
+
+def _mean(X: Any, w: np.ndarray, intercept: bool) -> np.ndarray:
+    if not intercept:
+        return np.zeros(X.shape[1])
+    return np.asarray(X.T @ w if sp.issparse(X) else w @ X, dtype=np.float64) / w.sum()
+
+
+def _blocks(X: Any, mean: np.ndarray, where: np.ndarray | None = None) -> Any:
+    """(positions in `where`, these rows less the mean), some at a time."""
+    count = X.shape[0] if where is None else len(where)
+    step = max(BLOCK_BYTES // (8 * X.shape[1]), 1)
+    for i in range(0, count, step):
+        rows = slice(i, min(i + step, count))
+        part = X[rows] if where is None else X[where[rows]]
+        yield rows, (part.toarray() if sp.issparse(part) else np.asarray(part, np.float64)) - mean
+
+
+def _moments(part: np.ndarray, Y: np.ndarray, w: np.ndarray) -> tuple:
+    weighted = part * w[:, None]
+    return weighted.T @ part, weighted.sum(axis=0), weighted.T @ Y, w @ Y, w.sum()
+
+
+def _sums(X: Any, Y: np.ndarray, w: np.ndarray, mean: np.ndarray, where: np.ndarray) -> tuple:
+    """Σw xxᵀ, Σw x, Σw xyᵀ, Σw y, Σw over some rows."""
+    out = None
+    for rows, part in _blocks(X, mean, where):
+        out = _add(out, _moments(part, Y[where[rows]], w[where[rows]]))
+    assert out is not None
+    return out
+
+
+def _add(a: tuple | None, b: tuple) -> tuple:
+    return b if a is None else tuple(x + y for x, y in zip(a, b, strict=True))
+
+
+def _factor(sums: tuple, intercept: bool) -> tuple[np.ndarray, np.ndarray, Any, Any, np.ndarray]:
+    """Eigenvalues and vectors of the centred Gram matrix, the means of X and Y, and VᵀXᵀWy."""
+    G, s, c, t, total = sums
+    offset, centre = (s / total, t / total) if intercept else (0.0, 0.0)
+    if intercept:
+        G = G - np.multiply.outer(s, s / total)
+        c = c - np.multiply.outer(s, t / total)
+    values, V = sl.eigh(G, check_finite=False, driver="evd")
+    return np.maximum(values, 0.0), V, offset, centre, V.T @ c
