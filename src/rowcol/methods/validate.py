@@ -20,6 +20,7 @@ from .costs import gram_passes, size
 from .factor import BLOCK_BYTES
 
 Folds = Sequence[tuple[np.ndarray, np.ndarray]]
+TINY = 1e-12  # 1 − h is above 0 but for rounding: a row that fits itself alone is predicted by nothing
 SMALL = 1e10  # numbers touched: seconds, whatever the layout
 SOLVED = 60.0  # passes: what iterating for all alphas of a fold is taken to cost
 
@@ -64,10 +65,11 @@ def left_out(X: Any, Y: np.ndarray, w: np.ndarray, alphas: np.ndarray, intercept
         root = np.sqrt(w)[:, None]
         dual = V.T @ (root * (Y - centre))
         for k, a in enumerate(alphas):
-            share = values / (values + a)
-            h = (V**2) @ share + (w / total if intercept else 0.0)
-            left = (Y - centre) - (V @ (share[:, None] * dual)) / root
-            out[k] = Y - left / _rest(h)[:, None]
+            # r and 1 − h as they are, not as what is left of y and of one: for small alpha both are small
+            share = a / (values + a)
+            rest = (V**2) @ share - (w / total if intercept else 0.0)
+            left = (V @ (share[:, None] * dual)) / root
+            out[k] = Y - left / np.maximum(rest, TINY)[:, None]
         return out
     mean, sums = _mean(X, w, intercept), None
     for rows, part in _blocks(X, mean):
@@ -79,13 +81,8 @@ def left_out(X: Any, Y: np.ndarray, w: np.ndarray, alphas: np.ndarray, intercept
         for k, a in enumerate(alphas):
             h = w[rows] * ((U**2) @ (1 / (values + a)) + (1 / total if intercept else 0.0))
             left = Y[rows] - centre - U @ (pulled / (values + a)[:, None])
-            out[k, rows] = Y[rows] - left / _rest(h)[:, None]
+            out[k, rows] = Y[rows] - left / np.maximum(1.0 - h, TINY)[:, None]
     return out
-
-
-def _rest(h: np.ndarray) -> np.ndarray:
-    """1 − h, which is above 0 but for rounding: a row that fits itself alone is predicted by nothing."""
-    return np.maximum(1.0 - h, 1e-12)
 
 
 # --- wide: the n x n matrix ----------------------------------------------------------------------------------------
