@@ -218,6 +218,8 @@ def result_for(
         )
         take = with_ones if _needs_ones(asked, choice) else follow
         outcome = take(way, choice, beta0, alpha0)
+        if asked.shift is not None and asked.shift.live is not None:
+            outcome.beta *= asked.shift.live  # constant columns: rounding may have left something
 
     status = next(s for s in WORST_FIRST if s in outcome.statuses.values())
     message = status.value
@@ -264,7 +266,13 @@ def result_for(
 
 
 def _needs_ones(asked: Problem, choice: Choice) -> bool:
-    return asked.shift is not None and choice.route in BY_LINES and sp.issparse(asked.X)
+    needs = asked.shift is not None and choice.route in BY_LINES and sp.issparse(asked.X)
+    if needs and asked.alpha == 0 and choice.side == "rows":
+        raise ValueError(
+            f"method={choice.route!r} by rows of a sparse X with an intercept needs alpha > 0, as no β fits ones: say "
+            "method='auto', 'cg' or 'rcd'"
+        )
+    return needs
 
 
 def _intercept(asked: Problem, offset: np.ndarray | None, beta: np.ndarray) -> Any:

@@ -15,7 +15,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from .problem import Problem, Shift, explain_values
 
-PART = 4_000_000  # numbers looked at together
+PART = 250_000  # numbers looked at together
 
 
 def centred(problem: Problem) -> tuple[Problem, np.ndarray]:
@@ -105,7 +105,7 @@ def _parts(X: np.ndarray) -> list[tuple[slice, slice]]:
     """X in pieces that stay in cache, as they lie in memory."""
     (n, p), every = X.shape, slice(None)
     if X.flags.c_contiguous:
-        step = max(PART // 32 // p, 1)
+        step = max(PART // 2 // p, 1)
         return [(slice(i, i + step), every) for i in range(0, n, step)]
-    step = max(PART // 32 // n, 1)
+    step = max(PART // 2 // n, 1)
     return [(every, slice(j, j + step)) for j in range(0, p, step)]

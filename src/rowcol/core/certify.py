@@ -253,10 +253,10 @@ def _largest(by: Products, y: np.ndarray) -> float:
 def _check_column_norms(problem: Problem, column2: np.ndarray) -> None:
     if not np.isfinite(column2).all():
         raise ValueError(explain_values(problem.X))
-    faint = column2 < 1e-280
+    small = column2 < 1e-280
     if problem.shift is not None and problem.shift.live is not None:
-        faint &= problem.shift.live > 0  # constant columns are nothing, and known to be
-    faint = np.flatnonzero(faint)
+        small &= problem.shift.live > 0  # constant columns are nothing, and known to be
+    faint = np.flatnonzero(small)
     if faint.size and not isinstance(problem.X, LinearOperator):
         columns = problem.X[:, faint]
         tallest = abs(columns if problem.weight is None else columns[problem.weight > 0]).max(axis=0)
@@ -283,12 +283,11 @@ def _one(
     root = ONE if problem.weight is None else np.sqrt(w)
     y_norm, rho_norm = (_norm(a if root is ONE else root * a) for a in (y, rho))
     beta_norm = _norm(beta)
-    frobenius = _norm(raw)
-    # Rounding: ‖W^½ δρ‖ ≤ u(‖y‖ + Σ|β_j|‖X_j‖), then |δ(X_jᴴWρ)| ≤ ‖X_j‖(‖W^½ δρ‖ + u'‖ρ‖). `raw` are these norms of
-    # the columns as they are stored, `column` those without their means.
+    # Rounding: ‖W^½ δρ‖ ≤ u(‖y‖ + Σ|β_j|‖X_j‖), then |δ(X_jᴴWρ)| ≤ ‖X_j‖(‖W^½ δρ‖ + u'‖ρ‖). Sums are over X as it is
+    # stored, with `raw` column norms; they give (X_j − u x̄_j)ᴴρ, so that δρ is seen by the centred `column` only.
     reach = float(np.abs(beta) @ raw)
     d_rho = units[0] * (y_norm + reach)
-    d_column = d_rho + units[1] * rho_norm
+    d_sum = units[1] * rho_norm
     # Storing β in single precision moves ρ by at most this, and β itself by at most d_beta.
     stored = float(np.finfo(problem.dtype).eps) / 2 if problem.dtype.itemsize < problem.y.dtype.itemsize else 0.0
     s_rho, d_beta = stored * reach, stored * beta_norm
@@ -301,7 +300,7 @@ def _one(
         return Certificate("residual", 0.0, 0.0, 0.0, 0.0, 0.0, 0.0 if lam > 0 else None, True)
     if lam > 0:
         soft = math.sqrt(lam)
-        d_gradient = d_column * frobenius + 2 * UNIT * lam * beta_norm
+        d_gradient = d_rho * _norm(column) + d_sum * _norm(raw) + 2 * UNIT * lam * beta_norm
         gap, rounding = (gradient_norm + d_gradient) / soft, d_gradient / soft
         error = (gradient_norm + d_gradient) / lam
         exhausted = gap <= 4 * rounding
@@ -310,7 +309,7 @@ def _one(
             inverse = 1.0 if problem.weight is None else np.divide(1.0, w, out=np.zeros_like(w), where=w > 0)
             alpha_norm = _norm(np.sqrt(inverse) * alpha)  # ‖W^-½ α‖
             r, off = _norm(root * (rho - lam * inverse * alpha)), _norm(beta - back)
-            d_r, d_off = d_rho + 2 * UNIT * lam * alpha_norm, units[1] * frobenius * alpha_norm
+            d_r, d_off = d_rho + 2 * UNIT * lam * alpha_norm, units[1] * _norm(raw) * alpha_norm
             error = min(error, (r + d_r) / (2 * soft) + off + d_off)
             by_rows = math.hypot(r + d_r, soft * (off + d_off))
             if by_rows < gap:
@@ -322,8 +321,7 @@ def _one(
     residual = (rho_norm + d_rho) / scale
     live = column > 0
     steepest = float(np.max(np.abs(slope[live]) / column[live], initial=0.0))
-    if raw is not column:  # |δ(X_jᴴρ)| grows with the mean of a column, too
-        d_column *= float(np.max(raw[live] / column[live], initial=1.0))
+    d_column = d_rho + d_sum * float(np.max(raw[live] / column[live], initial=1.0))
     angle = (steepest + d_column) / (rho_norm - d_rho) if rho_norm > d_rho else math.inf
     angle = math.inf if slope[~live].any() else angle
     exhausted = rho_norm <= 3 * d_rho or steepest <= 3 * d_column

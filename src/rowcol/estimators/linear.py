@@ -64,8 +64,8 @@ class Linear:
         else:
             order = np.argsort(np.concatenate([np.arange(10**9)[c] if isinstance(c, slice) else c for c in columns]))
             coef = np.hstack([r.x for r in results])[:, order]
-            duals = [r.dual for r in results]
-            dual = np.hstack(duals)[:, order] if all(d is not None for d in duals) else None
+            duals = [r.dual for r in results if r.dual is not None]
+            dual = np.hstack(duals)[:, order] if len(duals) == len(results) else None
             intercept = np.concatenate([r.intercept for r in results])[order] if self.fit_intercept else None
         self.coef_ = coef.T if many else coef
         self.dual_coef_ = dual
@@ -228,7 +228,7 @@ class Ridge(MultiOutputMixin, RegressorMixin, Linear, BaseEstimator):
         # NaN and infinity are found, and named, in the passes of the solve itself
         X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, ensure_all_finite=False, **KINDS)
         self._solve(X, np.asarray(y), self._penalty(), sample_weight)
-        self._stream = None
+        self._stream: Stream | None = None
         if self.covariance:
             self._errors(X, sample_weight)
         return self
@@ -259,15 +259,15 @@ class Ridge(MultiOutputMixin, RegressorMixin, Linear, BaseEstimator):
             so_far = stream(X.shape[1], y, self.fit_intercept, self.memory)
         if isinstance(sample_weight, Real):
             sample_weight = np.full(X.shape[0], float(sample_weight))
-        self._stream = absorb(so_far, X, y, sample_weight)
-        R, c = self._stream.system()
+        so_far = self._stream = absorb(so_far, X, y, sample_weight)
+        R, c = so_far.system()
         bare = {"method": self.solver, "tol": self.tol, "random_state": self.random_state, "n_jobs": self.n_jobs}
         many, groups = y.ndim == 2, _groups(self._penalty(), y.shape[1] if y.ndim == 2 else 1, self.solver)
         results = [solve(R, c[:, k] if many else c[:, 0], alpha=a, progress=False, **bare) for k, a in groups]
         for (k, _), result in zip(groups, results, strict=True):
             result.dual = None
             if self.fit_intercept:
-                result.intercept = self._stream.intercept(result.x, k if many else 0)
+                result.intercept = so_far.intercept(result.x, k if many else 0)
         self._set(results, [k for k, _ in groups], many)
         self.n_iter_, self.solver_, self.plan_ = 1, results[0].method, results[0].plan
         return self

@@ -165,15 +165,19 @@ def choose(asked: Problem, tol: float, memory: int, seed: np.random.SeedSequence
         )
         return Choice("direct", _short_side(n, p), reasons, sample)
     by_rows = X.format == "csr" if not dense else X.flags.c_contiguous
-    if rates is not None and not dense and asked.each is None and min(rates.passes) <= SWEEPS:
-        by_rows = X.format == "csr"
-        side = rates.settled(n, p)
-        if side is not None:
-            reasons.append(f"sweeps over a sparse X are cheap, and {side} should take few of them")
+    if rates is not None and not dense and asked.each is None:
+        by_rows, side = X.format == "csr", rates.settled(n, p)
+        work = rates.passes[0 if side == "rows" else 1] if side else max(rates.passes)
+        lies = by_rows == (side == "rows") if side else True
+        if lies and work <= SWEEPS and side is not None:
+            reasons.append(f"{side} lie in memory one after the other, and should take few sweeps")
             return Choice(LINE_OF[side], side, reasons)
-        reasons.append("neither side is clearly ahead: a pass of each is raced, and the better goes on")
-        first, second = ("rk", "rcd") if by_rows else ("rcd", "rk")
-        return Choice(first, SIDE_OF[first], reasons, rival=second)
+        if work <= SWEEPS and side is None:
+            reasons.append("there are about as many rows as columns: a pass of each is raced, and the better goes on")
+            first, second = ("rk", "rcd") if by_rows else ("rcd", "rk")
+            return Choice(first, SIDE_OF[first], reasons, rival=second)
+        if not lies and work <= SWEEPS:
+            reasons.append(f"{side} lie across the memory, and would take a copy")
     lines = asked.shift is None  # with an intercept, rows and columns are not what is stored: steps on them need a copy
     if lines and plain and not dense and (by_rows or copies_of("rk", asked) <= memory / 2):
         reasons.append("rows of a sparse X touch few unknowns, and a pass or two tells whether they converge (25)")

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
+from ..core.centre import PART
 from ..core.problem import Problem
 from ..core.view import size
 from .blocks import block_length
@@ -75,6 +76,8 @@ def bytes_of(route: str, asked: Problem, copies: int) -> int:
     item, m = asked.y.dtype.itemsize, min(n, p)
     vectors = item * q * (n + p)
     base = copies + 5 * vectors + 64 * 1024
+    if asked.shift is not None:
+        base += 2 * vectors + 8 * item * min(size(asked.X), PART)  # the means, and what is lifted by them
     if route in ("rk", "rcd", "rek", "blocks", "sgs-cg"):
         lines = {"rk": n, "rcd": p, "rek": n + p}.get(route, max(n, p))
         base += 3 * (16 + 2 * item * q) * lines + 2 * vectors

@@ -10,7 +10,7 @@ from ..core.centre import centred, scaled_shift
 from ..core.problem import problem
 from .costs import budget
 from .factor import spectrum
-from .routes import scaled
+from .given import scaled
 
 
 def covariance(

@@ -1,8 +1,8 @@
 """An intercept where single steps run on sparse lines: one more right-hand side, all ones, instead of a dense X − 1x̄ᵀ.
 
-With β_y for y and β_1 for ones, of the same X and λ, β = β_y − bβ_1 solves the problem with the intercept b for which
-what is left sums to zero: b = −x̄ᵀβ_y / (1 − x̄ᵀβ_1), y being centred. What counts is the certificate of the pair; where
-it is not met yet, both go on from where they are, to a tighter tolerance.
+With β_y for y − b and β_1 for ones, of the same X and λ, β = β_y − sβ_1 solves the problem with the intercept b + s, s
+being such that what is left sums to zero; y is centred, so b + s = −x̄ᵀβ. What counts is the certificate of the pair;
+where it is not met yet, it is done again from there, with y − (b + s), for which little of ones is needed any more.
 """
 
 from __future__ import annotations
@@ -18,59 +18,65 @@ from ..core.certify import certify
 from ..core.problem import Problem
 from ..core.products import products
 from .choose import Choice
+from .given import scaled
 from .loop import Outcome, joined
 from .progress import Progress
 from .result import Status
-from .routes import Way, follow, scaled
+from .routes import Way, follow
 
 ROUNDS = 4
 
 
 def with_ones(way: Way, choice: Choice, beta0: np.ndarray | None, alpha0: np.ndarray | None) -> Outcome:
     """`follow`, on rows or columns of a sparse X with an intercept."""
-    asked, (q, n) = way.asked, way.asked.y.shape
+    asked, q = way.asked, len(way.asked.y)
     assert asked.shift is not None
-    plain = asked._replace(
-        y=np.vstack([asked.y, np.ones((1, n))]), scale=np.append(asked.scale, 1.0), shift=None, single=False
-    )
-    inner, stop = replace(way, asked=plain, column2=None), way.stop
-    tol, whole = stop.tol / 2, None
-    if way.callback is not None:
-        inner.callback = partial(_pair, way.callback, asked)
-    beta, alpha = _more(beta0, q), _more(alpha0, q)
+    stop, tol, whole, beta, alpha = way.stop, way.stop.tol, None, beta0, alpha0
     for _ in range(ROUNDS):
+        # from β = β_y − bβ_1 on, y − b is nearer to what β is for, and little is left for ones to mend
+        b = np.zeros(q) if beta is None else -beta @ asked.shift.mean
+        inner = _inner(way, asked, b)
         inner.stop = stop._replace(tol=tol, max_passes=stop.max_passes - (0.0 if whole is None else whole.passes))
-        out = follow(inner, choice, beta, alpha)
-        beta, alpha = out.beta.copy(), None if out.alpha is None else out.alpha.copy()
-        pair = _combined(way, asked, out)
+        out = follow(inner, choice, _more(beta), _more(alpha))
+        pair = _combined(way, asked, out, b)
+        beta, alpha = pair.beta.copy(), None if pair.alpha is None else pair.alpha.copy()
         whole = pair if whole is None else joined(whole, pair, list(range(q)))
-        worst = max(c.value for c in pair.certificates.values())
-        converged = out.all_converged
-        if worst <= stop.tol or not converged or whole.passes >= stop.max_passes:
+        way.row_space, way.proven, way.factor = inner.row_space, inner.proven, inner.factor
+        if pair.all_converged or not out.all_converged or whole.passes >= stop.max_passes:
             break
-        tol = max(0.5 * tol * stop.tol / worst, 1e-15)
-    way.row_space, way.proven, way.factor = inner.row_space, inner.proven, inner.factor
+        worst = max(c.value for c in pair.certificates.values())
+        tol = max(0.5 * tol * stop.tol / worst, 1e-15)  # y − b may be far larger than y, and tol is of its size
     assert whole is not None
     return whole
 
 
-def _more(start: np.ndarray | None, q: int) -> np.ndarray | None:
-    return None if start is None else np.vstack([start, np.zeros((1, start.shape[1]))])
+def _inner(way: Way, asked: Problem, b: np.ndarray) -> Way:
+    """The way of y − b and ones, without an intercept."""
+    y = np.vstack([asked.y - b[:, None], np.ones((1, asked.y.shape[1]), asked.y.dtype)])
+    plain = asked._replace(y=y, scale=np.append(asked.scale, 1.0), shift=None, single=False)
+    inner = replace(way, asked=plain, column2=None)
+    if way.callback is not None:
+        inner.callback = partial(_pair, way.callback, asked, b)
+    return inner
 
 
-def _share(asked: Problem, beta: np.ndarray) -> np.ndarray:
-    """b of every right-hand side, from β of them and of ones."""
+def _more(start: np.ndarray | None) -> np.ndarray | None:
+    return None if start is None else np.vstack([start, np.zeros((1, start.shape[1]), start.dtype)])
+
+
+def _share(asked: Problem, beta: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """How much of ones to take off every right-hand side: what is left of y − b then sums to zero."""
     assert asked.shift is not None
     seen = beta @ asked.shift.mean
     left = 1.0 - seen[-1]
-    return -seen[:-1] / left if abs(left) > 1e-12 else np.zeros(len(beta) - 1)
+    return (-b - seen[:-1]) / left if abs(left) > 1e-12 else np.zeros_like(b)
 
 
-def _combined(way: Way, asked: Problem, out: Outcome) -> Outcome:
-    """What was found for y and for ones, put together and looked at as the centred problem it solves."""
-    q, b = len(asked.y), _share(asked, out.beta)[:, None]
-    beta = np.ascontiguousarray(out.beta[:q] - b * out.beta[q:])
-    alpha = None if out.alpha is None else np.ascontiguousarray(out.alpha[:q] - b * out.alpha[q:])
+def _combined(way: Way, asked: Problem, out: Outcome, b: np.ndarray) -> Outcome:
+    """What was found for y − b and for ones, put together and looked at as the centred problem it solves."""
+    q, share = len(asked.y), _share(asked, out.beta, b)[:, None]
+    beta = np.ascontiguousarray(out.beta[:q] - share * out.beta[q:])
+    alpha = None if out.alpha is None else np.ascontiguousarray(out.alpha[:q] - share * out.alpha[q:])
     given, dual, root = asked, alpha, None
     if asked.weight is not None:
         root = np.sqrt(asked.weight)
@@ -94,8 +100,8 @@ def _combined(way: Way, asked: Problem, out: Outcome) -> Outcome:
         energy=[e[:q] for e in out.history.energy],
         certificate=[(out.passes, i, c) for i, c in found.items()],
     )
-    told = {"certificates": found, "statuses": statuses, "history": history}
-    return replace(out, beta=beta, residual=residual, alpha=alpha, slope=None, **told)
+    out = replace(out, certificates=found, statuses=statuses, history=history)
+    return replace(out, beta=beta, residual=residual, alpha=alpha, slope=None, zero_rows={})
 
 
 def _unscaled(asked: Problem, beta: np.ndarray) -> np.ndarray:
@@ -103,8 +109,8 @@ def _unscaled(asked: Problem, beta: np.ndarray) -> np.ndarray:
     return np.asarray((asked.X @ beta.T).T) - np.multiply.outer(beta @ asked.shift.mean, asked.shift.ones)
 
 
-def _pair(callback: Callable[[Progress], object], asked: Problem, part: Progress) -> object:
+def _pair(callback: Callable[[Progress], object], asked: Problem, b: np.ndarray, part: Progress) -> object:
     """Show a callback the pair put together, and no column that is not theirs."""
     beta = part.x.T / np.append(asked.scale, 1.0)[:, None]
-    x = ((beta[:-1] - _share(asked, beta)[:, None] * beta[-1:]) * asked.scale[:, None]).T
+    x = ((beta[:-1] - _share(asked, beta, b)[:, None] * beta[-1:]) * asked.scale[:, None]).T
     return callback(replace(part, x=np.ascontiguousarray(x[:, 0] if asked.single else x, dtype=asked.dtype)))

@@ -26,6 +26,7 @@ from .choose import SIDE_OF, Choice, after
 from .conjugate import Precondition, Seen, conjugate, jacobi, sweeps
 from .costs import BY_LINES, gram_passes, sketch_passes
 from .factor import Direct, Factor, direct, probe
+from .given import held_by, scaled, zero_rows
 from .loop import Mover, Outcome, joined, run
 from .progress import Bar, Progress
 from .result import Status, count_passes
@@ -49,7 +50,7 @@ class Kept:
     @property
     def bytes(self) -> int:
         """Memory kept."""
-        held = sum(_bytes(a) for a in (self.scaled, self.shifted) if a is not None)
+        held = sum(held_by(a) for a in (self.scaled, self.shifted) if a is not None)
         return held + (0 if self.factor is None else self.factor.bytes) + sum(f.bytes for f in self.sketch.values())
 
 
@@ -203,13 +204,13 @@ def _take(
             way.kept.scaled = scaled(asked.X, asked.weight)
         root = np.sqrt(asked.weight)
         given = asked._replace(X=way.kept.scaled, y=asked.y * root, weight=None, shift=scaled_shift(asked.shift, root))
-        given = given._replace(copied=asked.copied + _bytes(given.X))
+        given = given._replace(copied=asked.copied + held_by(given.X))
         if alpha0 is not None:
             alpha0 = np.divide(alpha0, root, out=np.zeros_like(alpha0), where=root > 0)
     if given.shift is not None and route in BY_LINES:
         if way.kept.shifted is None:
             way.kept.shifted = shifted(given.X, given.shift)
-        given = given._replace(X=way.kept.shifted, shift=None, copied=given.copied + _bytes(way.kept.shifted))
+        given = given._replace(X=way.kept.shifted, shift=None, copied=given.copied + held_by(way.kept.shifted))
     mover, kind, look, compiling, copied = _mover(way, given, route, side, choice, beta0, alpha0, seen)
     out = run(
         given,
@@ -232,7 +233,7 @@ def _take(
                 out.statuses[i] = Status.INCONSISTENT
     if asked.alpha > 0 and out.alpha is None:
         out.alpha = out.residual / ridge_of(asked, np.arange(len(asked.y)))  # α* = W(y − Xβ*)/alpha
-    if given is not asked and out.alpha is not None and asked.weight is not None:
+    if asked.weight is not None and given.weight is None and out.alpha is not None:
         out.alpha = out.alpha * np.sqrt(asked.weight)
     if isinstance(mover, Direct):
         if mover.started:
@@ -378,58 +379,3 @@ def _by_lines(
     elif view.side == "both":
         way.row_space = way.row_space or alpha0 is not None
     return mover, name, warm, compiling, view.copied
-
-
-def scaled(X: Any, weight: np.ndarray) -> Any:
-    """√w X: columns need it, rows take weights as they are."""
-    root = np.sqrt(weight)  # in double precision, also where X is not: rounding X would change the problem
-    if isinstance(X, LinearOperator):
-        return _scaled_operator(X, root)
-    if sp.issparse(X):
-        each = root[X.indices] if X.format == "csc" else np.repeat(root, np.diff(X.indptr))
-        return type(X)((X.data * each, X.indices, X.indptr), shape=X.shape)
-    return np.multiply(X, root[:, None], order="K")
-
-
-def _scaled_operator(X: LinearOperator, root: np.ndarray) -> LinearOperator:
-    return LinearOperator(
-        X.shape,
-        matvec=lambda v: root * np.asarray(X.matvec(v)).reshape(-1),
-        rmatvec=lambda u: X.rmatvec(root * np.asarray(u).reshape(-1)),
-        dtype=X.dtype,
-    )
-
-
-def _bytes(X: Any) -> int:
-    if isinstance(X, LinearOperator):
-        return 0
-    return X.data.nbytes + X.indices.nbytes + X.indptr.nbytes if sp.issparse(X) else X.nbytes
-
-
-def zero_rows(given: Problem, out: Outcome, tol: float) -> dict[int, int]:
-    """For each right-hand side that has one, a row of zeros that asks for more than tol‖y‖."""
-    found: dict[int, int] = {}
-    counts = None
-    if isinstance(given.X, LinearOperator):
-        return found
-    for i, (y, r) in enumerate(zip(given.y, out.residual, strict=True)):
-        if out.certificates[i].value <= tol and out.certificates[i].kind == "residual":
-            continue
-        # a row of zeros leaves y_i exactly as it is
-        untouched = np.flatnonzero(r == y)
-        if not untouched.size:
-            continue
-        untouched = untouched[np.abs(y[untouched]) > tol * np.linalg.norm(y)]
-        if given.weight is not None:
-            untouched = untouched[given.weight[untouched] > 0]
-        if untouched.size and sp.issparse(given.X):
-            if counts is None:
-                kept = given.X.tocoo()
-                counts = np.bincount(kept.coords[0][kept.data != 0], minlength=given.X.shape[0])
-            untouched = untouched[counts[untouched] == 0]
-        elif untouched.size:
-            parts = (untouched[k : k + 4096] for k in range(0, untouched.size, 4096))
-            untouched = next((z for z in (u[~given.X[u].any(axis=1)] for u in parts) if z.size), untouched[:0])
-        if untouched.size:
-            found[i] = int(untouched[0])
-    return found

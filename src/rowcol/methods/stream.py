@@ -82,5 +82,5 @@ def _join(so_far: Stream, rows: np.ndarray, w: np.ndarray) -> Stream:
         parts.append((np.sqrt(so_far.weight * total / whole) * apart)[None])
         mean = so_far.mean + (total / whole) * apart
     parts.append(np.sqrt(w)[:, None] * rows)
-    R = np.linalg.qr(np.vstack(parts), mode="r")
+    R = np.asarray(np.linalg.qr(np.vstack(parts), mode="r"))
     return replace(so_far, R=R, mean=mean, weight=whole, rows=so_far.rows + len(rows))

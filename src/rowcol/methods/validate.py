@@ -1,6 +1,6 @@
 """How ridge regression predicts what it has not seen, for many alphas, from one Gram matrix: folds and leave-one-out.
 
-Tall X: each fold's share is taken off the p x p sums of all rows, and the eigenvalues of what is left serve every alpha.
+Tall X: each fold's share is taken off the p x p sums of all rows; the eigenvalues of what is left serve every alpha.
 Wide X: the n x n matrix XXᵀ is formed once; a fold uses the part of it that belongs to its rows. Leaving one out takes
 no fold at all: the residual becomes r_i/(1 − h_i), with h_i the leverage, from the same eigenvalues.
 
@@ -39,7 +39,7 @@ def predictions(X: Any, Y: np.ndarray, w: np.ndarray, alphas: np.ndarray, interc
     """For every fold, what is predicted for its test rows by its train rows: (k alphas, rows, q)."""
     if X.shape[0] >= X.shape[1]:
         return _tall(X, Y, w, alphas, intercept, folds)
-    K, mean = _kernel(X, w, intercept)
+    K = _kernel(X, w, intercept)
     out = []
     for train, test in folds:
         values, V, pi, centre = _spectrum(K, Y, w, train, intercept)
@@ -60,7 +60,7 @@ def left_out(X: Any, Y: np.ndarray, w: np.ndarray, alphas: np.ndarray, intercept
     out = np.empty((len(alphas), *Y.shape))
     total = w.sum()
     if n < p:
-        K, _ = _kernel(X, w, intercept)
+        K = _kernel(X, w, intercept)
         values, V, _, centre = _spectrum(K, Y, w, np.arange(n), intercept)
         root = np.sqrt(w)[:, None]
         dual = V.T @ (root * (Y - centre))
@@ -88,7 +88,7 @@ def left_out(X: Any, Y: np.ndarray, w: np.ndarray, alphas: np.ndarray, intercept
 # --- wide: the n x n matrix ----------------------------------------------------------------------------------------
 
 
-def _kernel(X: Any, w: np.ndarray, intercept: bool) -> tuple[np.ndarray, np.ndarray]:
+def _kernel(X: Any, w: np.ndarray, intercept: bool) -> np.ndarray:
     """XXᵀ without the mean of all rows."""
     mean = _mean(X, w, intercept)
     n, p = X.shape
@@ -97,12 +97,12 @@ def _kernel(X: Any, w: np.ndarray, intercept: bool) -> tuple[np.ndarray, np.ndar
         Z = X.astype(np.float64)
         K += (Z @ Z.T).toarray()
         cross = np.asarray(Z @ mean)
-        return K - cross[:, None] - cross + mean @ mean, mean
+        return K - cross[:, None] - cross + mean @ mean
     step = max(BLOCK_BYTES // (8 * n), 1)
     for j in range(0, p, step):
         part = X[:, j : j + step] - mean[j : j + step]
         K += part @ part.T
-    return K, mean
+    return K
 
 
 def _spectrum(
