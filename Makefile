@@ -5,13 +5,13 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 BENCH_READY := $(VENV)/.bench-ready
 
-.PHONY: demo test check slow nojit speed bench bench-kernel paper clean
+.PHONY: demo test check slow nojit speed bench bench-kernel bench-ridge paper clean
 
 demo: $(READY)  ## solve the named problems by rows, by columns and by both; draw the picture
 	$(BIN)/python examples/demo.py
 
 test: $(READY)  ## the tests, documentation examples included
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 check: $(READY)  ## style and types
 	$(BIN)/ruff check .
@@ -32,6 +32,9 @@ bench: $(BENCH_READY)  ## seconds to a verified error, against rivals, on every 
 
 bench-kernel: $(BENCH_READY)  ## kernel ridge against its rivals, and tiles against the machine: a quarter of an hour
 	$(BIN)/python benchmarks/kernel.py
+
+bench-ridge: $(BENCH_READY)  ## many alphas against one, and RidgeCV against scikit-learn's: a few minutes
+	$(BIN)/python benchmarks/ridge.py
 
 paper: $(READY)  ## the paper's regimes, as a table and as a picture
 	$(BIN)/python examples/regimes.py

@@ -37,6 +37,7 @@ class Dataset:
     group: str
     consistent: bool = False
     size: str = "full"
+    intercept: bool = False
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -51,6 +52,7 @@ class Dataset:
             "dtype": str(self.X.dtype),
             "order": order,
             "alpha": self.alpha,
+            "intercept": self.intercept,
             "right_hand_sides": 1 if self.y.ndim == 1 else self.y.shape[1],
         }
 
@@ -198,7 +200,7 @@ def ct(pixels: int, angles: int, noise: float = 0.0) -> Dataset:
 
 def text(n: int, p: int, words: int = 60) -> Dataset:
     case = zoo.text(n, p, words, alpha=1.0)
-    return Dataset("", case.X, case.y, case.alpha, case.answer, (1e-2, 1e-4), "ridge")
+    return Dataset("", case.X, case.y, case.alpha, case.answer, (1e-2, 1e-4), "text ridge")
 
 
 # --- ridge ---------------------------------------------------------------------------------------------------------
@@ -219,6 +221,27 @@ def ridge_wide(n: int, p: int, penalty: float) -> Dataset:
     dual = rng.standard_normal(n) / np.sqrt(p)
     beta = X.T @ dual
     return Dataset("", X, X @ beta + alpha * dual, alpha, beta, (1e-4, 1e-8), "ridge")
+
+
+def with_intercept(make: Callable[..., Dataset], **sizes: Any) -> Dataset:
+    """The same X, off its origin where it is dense: a dual that sums to zero is the intercept's own condition."""
+    plain = make(**sizes)
+    rng = np.random.default_rng(13)
+    X = plain.X if sp.issparse(plain.X) else plain.X + rng.uniform(-2, 2, plain.X.shape[1])
+    dual = rng.standard_normal(X.shape[0])
+    dual -= dual.mean()
+    beta = X.T @ dual / np.linalg.norm(X.T @ dual)
+    dual = dual / np.linalg.norm(X.T @ dual)
+    y = X @ beta + plain.alpha * dual + 3.0
+    return Dataset("", X, y, plain.alpha, beta, plain.targets, "ridge, intercept", intercept=True)
+
+
+def ridge_scaled(n: int, p: int) -> Dataset:
+    """Columns from 1 to 1e-3 in size."""
+    rng = np.random.default_rng(14)
+    X, alpha, beta = rng.standard_normal((n, p)) * np.geomspace(1, 1e-3, p), 1e-4, rng.standard_normal(p)
+    y = X @ (beta + alpha * scipy.linalg.cho_solve(scipy.linalg.cho_factor(X.T @ X), beta)) + _noise(X, rng)
+    return Dataset("", X, y, alpha, beta, (1e-4,), "ridge")
 
 
 # --- the list ------------------------------------------------------------------------------------------------------
@@ -274,6 +297,10 @@ SPECS: dict[str, Spec] = {
     "ridge-tall-F": _spec(ridge_tall, *RIDGE, penalty=1e-6, order="F", targets=(1e-8,)),
     "ridge-tall-C": _spec(ridge_tall, *RIDGE, penalty=0.1, order="C", targets=(1e-4,)),
     "ridge-wide": _spec(ridge_wide, (500, 50_000), (500, 2_500), penalty=1e-6),
+    "ridge-scaled": _spec(ridge_scaled, (20_000, 200), (1_000, 40)),
+    "intercept-text": _spec(with_intercept, (20_000, 50_000), (1_000, 2_500), make=text),
+    "intercept-tall": _spec(with_intercept, *RIDGE, make=ridge_tall, penalty=1e-6, order="C", targets=(1e-8,)),
+    "intercept-wide": _spec(with_intercept, (500, 50_000), (500, 2_500), make=ridge_wide, penalty=1e-6),
 }
 
 

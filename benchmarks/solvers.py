@@ -61,6 +61,10 @@ def _never(data: Dataset, limit: float) -> str:
     return ""
 
 
+def _no_intercept(data: Dataset, limit: float) -> str:
+    return "no intercept" if data.intercept else ""
+
+
 def _direct(data: Dataset) -> tuple:
     return (None,)
 
@@ -78,6 +82,9 @@ def route_of(result: Any) -> str:
 
 
 def run_rowcol(data: Dataset, setting: float, limit: float) -> Answer:
+    if data.intercept:
+        model = rowcol.Ridge(data.alpha, tol=setting, max_seconds=limit, random_state=0).fit(data.X, data.y)
+        return Answer(model.coef_.T, model.solver_, float(model.result_.passes))
     result = rowcol.solve(data.X, data.y, alpha=data.alpha, tol=setting, max_seconds=limit, random_state=0)
     return Answer(result.x, route_of(result), float(result.passes))
 
@@ -163,14 +170,14 @@ def _refuse_linear_regression(data: Dataset, limit: float) -> str:
 def _ridge(solver: str) -> Callable[[Dataset, float | None, float], Answer]:
     def run(data: Dataset, setting: float | None, limit: float) -> Answer:
         options = {} if setting is None else {"tol": setting, "max_iter": _iterations(data, limit)}
-        model = Ridge(alpha=data.alpha, fit_intercept=False, solver=solver, **options)
+        model = Ridge(alpha=data.alpha, fit_intercept=data.intercept, solver=solver, random_state=0, **options)
         return Answer(model.fit(data.X, data.y).coef_.T)
 
     return run
 
 
 def _ridge_settings(solver: str) -> Callable[[Dataset], tuple]:
-    iterates = solver in ("lsqr", "sparse_cg")
+    iterates = solver in ("lsqr", "sparse_cg", "sag", "saga")
     return lambda data: TOLERANCES if iterates or (solver == "auto" and sp.issparse(data.X)) else (None,)
 
 
@@ -178,6 +185,11 @@ def _refuse_ridge(solver: str) -> Callable[[Dataset, float], str]:
     def refuse(data: Dataset, limit: float) -> str:
         if not data.alpha:
             return "ridge only"
+        if sp.issparse(data.X) and (solver == "svd" or (data.intercept and solver in ("cholesky", "lsqr", "saga"))):
+            return "dense only" if solver == "svd" else "no sparse X with an intercept"
+        if solver == "svd":
+            long, short = _dims(data)
+            return _too_long(4 * long * short**2 / FLOPS, limit)
         if solver == "cholesky":
             if not sp.issparse(data.X):
                 return "is its default"
@@ -225,8 +237,8 @@ def _refuse_kaczmarz(data: Dataset, limit: float) -> str:
 
 SOLVERS: tuple[Solver, ...] = (
     Solver(OURS, run_rowcol, _tolerances, _never),
-    Solver("lsqr", _krylov(sla.lsqr), _tolerances, _never),
-    Solver("lsmr", _krylov(sla.lsmr), _tolerances, _never),
+    Solver("lsqr", _krylov(sla.lsqr), _tolerances, _no_intercept),
+    Solver("lsmr", _krylov(sla.lsmr), _tolerances, _no_intercept),
     Solver(LSTSQ[0], _lstsq("gelsd"), _ranks, _refuse_lstsq("gelsd")),
     Solver(LSTSQ[1], _lstsq("gelsy"), _ranks, _refuse_lstsq("gelsy")),
     Solver("LU", run_lu, _direct, _refuse_lu),
@@ -235,5 +247,8 @@ SOLVERS: tuple[Solver, ...] = (
     Solver("Ridge cholesky", _ridge("cholesky"), _ridge_settings("cholesky"), _refuse_ridge("cholesky")),
     Solver("Ridge lsqr", _ridge("lsqr"), _ridge_settings("lsqr"), _refuse_ridge("lsqr")),
     Solver("Ridge sparse_cg", _ridge("sparse_cg"), _ridge_settings("sparse_cg"), _refuse_ridge("sparse_cg")),
+    Solver("Ridge svd", _ridge("svd"), _ridge_settings("svd"), _refuse_ridge("svd")),
+    Solver("Ridge sag", _ridge("sag"), _ridge_settings("sag"), _refuse_ridge("sag")),
+    Solver("Ridge saga", _ridge("saga"), _ridge_settings("saga"), _refuse_ridge("saga")),
     Solver("kaczmarz", run_kaczmarz, _kaczmarz_settings, _refuse_kaczmarz),
 )

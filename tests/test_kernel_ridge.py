@@ -2,6 +2,7 @@
 
 import multiprocessing
 import pickle
+import re
 import subprocess
 import sys
 import warnings
@@ -435,7 +436,7 @@ def test_scikit_learns_contract(estimator, check):
         dict(kernel="cosine"),
         dict(kernel=lambda a, b: float(np.exp(-np.sum((a - b) ** 2)))),
     ],
-    ids=str,
+    ids=lambda given: re.sub(r" at 0x\w+", "", str(given)),
 )
 def test_the_estimator_is_scikit_learns(parameters):
     X, y = teacher(120)

@@ -27,7 +27,7 @@ def test_scikit_learns_own_checks(estimator, check):
 
 
 def long_or_wide(shape, rng, q=None):
-    """As scikit-learn's own fixture for Ridge: columns of different size, an intercept, more or fewer rows than columns."""
+    """As scikit-learn's own fixture: columns of different size, an intercept, more or fewer rows than columns."""
     n, p = shape
     X = rng.standard_normal((n, p)) @ np.diag(np.geomspace(1, 1e-2, p)) + rng.uniform(-1, 1, p)
     y = X @ rng.standard_normal((p, q or 1)) + 2 + 0.1 * rng.standard_normal((n, q or 1))
