@@ -58,6 +58,8 @@ class Plan:
         What running it taught.
     seconds : float or None
         A rough guess, for kernels; nothing is decided by it.
+    bounded : bool
+        Were there bounds?
 
     Examples
     --------
@@ -85,9 +87,11 @@ class Plan:
     memory: int
     learned: tuple[str, ...] = ()
     seconds: float | None = None
+    bounded: bool = False
 
     def __repr__(self) -> str:
-        what = "ridge" if self.alpha > 0 else "least squares or minimum norm"
+        what = "ridge" if self.alpha > 0 else "least squares" if self.bounded else "least squares or minimum norm"
+        what += " within bounds" if self.bounded else ""
         what = "kernel ridge" if self.side == "points" else what
         n, p = self.shape
         lines = [f"rowcol.Plan for {n:,} x {p:,}, {what}, tol {self.tol:.0e}: {self.route}, by {self.side}"]
@@ -172,7 +176,7 @@ def bytes_of(route: str, asked: Problem, copies: int) -> int:
     base = copies + 5 * vectors + 64 * 1024
     if route in ("rk", "rcd", "rek", "blocks", "sgs-cg"):
         lines = {"rk": n, "rcd": p, "rek": n + p}.get(route, max(n, p))
-        base += 3 * (16 + 2 * item * q) * lines + 2 * vectors
+        base += 3 * (16 + (2 if asked.bounds is None else 4) * item * q) * lines + 2 * vectors
     if route in ("sgs-cg", "cg", "sketch"):
         base += 8 * vectors
     if route == "blocks":
@@ -290,6 +294,8 @@ def after(
     """Where to go on, warm, when a route was slow (`falling`) or stuck; None if nowhere."""
     X = asked.X
     n, p = X.shape
+    if asked.bounds is not None:
+        return None
     operator = isinstance(X, LinearOperator)
     options: list[tuple[str, str]] = []
     if route == "rk" and falling and sp.issparse(X):
@@ -357,6 +363,7 @@ def planned(
         asked.alpha * asked.gauge,
         tol,
         memory,
+        bounded=asked.bounds is not None,
     )
 
 
