@@ -148,8 +148,10 @@ def _within_bounds(asked: Problem, how: How, kept: Kept) -> Choice:
             f"bounds need columns, and these about {need / 1e6:,.0f} MB beside X, more than "
             f"memory={how.memory / 1e6:,.0f} MB: allow more, or pass X in Fortran order or as CSC"
         )
-    asked_for = [] if how.method == "auto" else ["method='rcd' was asked for"]
-    return Choice("rcd", "columns", [*asked_for, "bounds: only columns can keep them"])
+    reasons = ["bounds: only columns can keep them"]
+    if how.method == "auto" and how.sampler == "auto":
+        reasons.append("after each sweep, the best combination of its move and of those before, within the bounds")
+    return Choice("rcd", "columns", reasons)
 
 
 def plan_of(asked: Problem, how: How, choice: Choice, foretell: bool) -> Plan:

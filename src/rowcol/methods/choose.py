@@ -176,7 +176,8 @@ def bytes_of(route: str, asked: Problem, copies: int) -> int:
     base = copies + 5 * vectors + 64 * 1024
     if route in ("rk", "rcd", "rek", "blocks", "sgs-cg"):
         lines = {"rk": n, "rcd": p, "rek": n + p}.get(route, max(n, p))
-        base += 3 * (16 + (2 if asked.bounds is None else 4) * item * q) * lines + 2 * vectors
+        bounded = asked.bounds is not None  # then moves are remembered, too
+        base += 3 * (16 + (4 if bounded else 2) * item * q) * lines + (12 if bounded else 2) * vectors
     if route in ("sgs-cg", "cg", "sketch"):
         base += 8 * vectors
     if route == "blocks":
