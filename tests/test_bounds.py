@@ -125,7 +125,7 @@ CASES = st.fixed_dictionaries(
         "weighted": st.booleans(),
         "many": st.sampled_from([0, 1, 3]),
         "box": st.sampled_from(["positive", "negative", "narrow", "far", "mixed", "points"]),
-        "method": st.sampled_from(["auto", "rcd"]),
+        "method": st.sampled_from(["auto", "auto", "rcd"]),
         "scale": st.sampled_from([1.0, 1e-30, 1e25]),
     }
 )
