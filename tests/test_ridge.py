@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from scipy.optimize import lsq_linear
 from sklearn import datasets, linear_model
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -18,7 +19,12 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import rowcol
 
 ESTIMATORS = [rowcol.Ridge(), rowcol.LeastSquares(), rowcol.RidgeCV(), rowcol.RidgeClassifier()]
-VARIED = [rowcol.Ridge(alpha=0.5, solver="cg", tol=1e-9), rowcol.RidgeCV(cv=3), rowcol.Ridge(fit_intercept=False)]
+VARIED = [
+    rowcol.LeastSquares(positive=True),
+    rowcol.Ridge(alpha=0.5, solver="cg", tol=1e-9),
+    rowcol.RidgeCV(cv=3),
+    rowcol.Ridge(fit_intercept=False),
+]
 
 
 @parametrize_with_checks(ESTIMATORS + VARIED)
@@ -243,6 +249,31 @@ def test_spread_of_the_estimate_is_what_the_covariance_says():
     one = rowcol.Ridge(8.0, fit_intercept=False, covariance=True).fit(X, Y[:, 0])
     ratio = np.diag(one.covariance_) / np.diag(0.25 * inverse @ G @ inverse)
     np.testing.assert_allclose(ratio, ratio[0], rtol=1e-9)  # but for s², which is one draw's
+
+
+@pytest.mark.parametrize("alpha", [0.0, 2.0])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_positive_coefficients(alpha, fit_intercept, rng):
+    """Against SciPy's bounded least squares on the system with the penalty's rows and the intercept's column."""
+    X, Y = long_or_wide((60, 8), rng, 2)
+    w = rng.uniform(0.5, 2.0, 60)
+    model = rowcol.Ridge(alpha, positive=True, fit_intercept=fit_intercept, tol=1e-9, max_iter=50_000, random_state=0)
+    model.fit(X, Y, w)
+    for k in range(2):
+        ones = np.ones((60, 1)) if fit_intercept else np.ones((60, 0))
+        A = np.sqrt(w)[:, None] * np.hstack([X, ones])
+        A = np.vstack([A, np.hstack([np.sqrt(alpha) * np.eye(8), np.zeros((8, ones.shape[1]))])])
+        low = [0.0] * 8 + [-np.inf] * ones.shape[1]
+        truth = lsq_linear(A, np.append(np.sqrt(w) * Y[:, k], np.zeros(8)), (low, np.inf), method="bvls", tol=1e-14).x
+        np.testing.assert_allclose(model.coef_[k], truth[:8], atol=1e-5)
+        if fit_intercept:
+            assert model.intercept_[k] == pytest.approx(truth[8], abs=1e-5)
+    assert (model.coef_ >= 0).all()
+    assert (model.coef_ == 0).any()
+    assert "within bounds" in model.result_.solution
+    with pytest.raises(ValueError, match="which is dense"):
+        rowcol.Ridge(positive=True).fit(sp.csr_array(X), Y)
+    assert (rowcol.Ridge(positive=True, fit_intercept=False).fit(sp.csr_array(X), Y).coef_ >= 0).all()
 
 
 def test_classes_labels_and_weights():

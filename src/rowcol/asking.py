@@ -95,6 +95,8 @@ def choice_for(asked: Problem, how: How, kept: Kept) -> Choice:
     """The route: the one named, or the best one known."""
     n, p = asked.X.shape
     method = how.method
+    if asked.bounds is not None:
+        return _within_bounds(asked, how, kept)
     if kept.precondition is not None:
         if method not in ("auto", "cg"):
             raise ValueError(f"a preconditioner is for conjugate gradients: method='cg', not {method!r}")
@@ -137,6 +139,27 @@ def choice_for(asked: Problem, how: How, kept: Kept) -> Choice:
     return Choice(method, side, [f"method={method!r} was asked for"])
 
 
+def _within_bounds(asked: Problem, how: How, kept: Kept) -> Choice:
+    """Columns, whose unknowns are β itself: a step that stops at a bound is exact. No other method keeps them."""
+    if kept.precondition is not None:
+        raise ValueError("a preconditioner is for conjugate gradients, which keep no bounds: leave out one of the two")
+    if how.method not in ("auto", "rcd"):
+        raise ValueError(f"bounds are kept by columns only: say method='rcd' or 'auto', not {how.method!r}")
+    if isinstance(asked.X, LinearOperator):
+        raise TypeError("bounds need the columns of X: pass it as an array or a sparse array, not as a LinearOperator")
+    copies = copies_of("rcd", asked)
+    need = bytes_of("rcd", asked, copies)
+    if copies and need > how.memory:
+        raise ValueError(
+            f"bounds need columns, and these about {need / 1e6:,.0f} MB beside X, more than "
+            f"memory={how.memory / 1e6:,.0f} MB: allow more, or pass X in Fortran order or as CSC"
+        )
+    reasons = ["bounds: only columns can keep them"]
+    if how.method == "auto" and how.sampler == "auto":
+        reasons.append("after each sweep, the best combination of its move and of those before, within the bounds")
+    return Choice("rcd", "columns", reasons)
+
+
 def plan_of(asked: Problem, how: How, choice: Choice, foretell: bool) -> Plan:
     """The Plan of a Choice, and of where it may lead."""
     then: list[str] = []
@@ -149,7 +172,9 @@ def plan_of(asked: Problem, how: How, choice: Choice, foretell: bool) -> Plan:
             route, side = onward
             tried.append(f"{route} {side}")
             then.append(route)
-    rate, passes = predict(asked, choice, how.stop.tol, how.seed) if foretell else (None, None)
+    rate, passes = None, None
+    if foretell and asked.bounds is None:  # no rate is known within bounds
+        rate, passes = predict(asked, choice, how.stop.tol, how.seed)
     return planned(asked, choice, how.stop.tol, how.memory, tuple(then), rate, passes)
 
 

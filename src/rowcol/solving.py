@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from .asking import How, choice_for, how_to, plan_for, plan_of, preconditioner_of
 from .core.centre import centred, intercepts
-from .core.problem import Problem, answer, problem
+from .core.problem import Problem, answer, problem, scaled_bounds
 from .fitting import fit, plan_fit
 from .methods.choose import Choice, Plan, with_learned
 from .methods.costs import BY_LINES
@@ -41,6 +41,7 @@ def solve(
     x0: Any = None,
     sampler: Any = "auto",
     sample_weight: Any = None,
+    bounds: Any = None,
     preconditioner: Any = None,
     memory: Any = None,
     n_jobs: int | None = None,
@@ -93,6 +94,10 @@ def solve(
         method "auto" is the paper's "norms"; for method "auto" it is "shuffled", or "chunks" on many sparse rows.
     sample_weight : array, (n,), optional
         A weight of 2 is the same as having the row twice.
+    bounds : pair (low, high), optional
+        low ≤ x ≤ high, each a number or an array (p,), -inf and inf where there is none: (0, inf) keeps x non-negative.
+        X and y must be real. Only columns ("rcd") keep bounds, and x keeps them exactly; where it is float32, they are
+        rounded inward to it. tol means the same, with slopes that lead out of the bounds not counted.
     preconditioner : array, LinearOperator or callable, optional
         For conjugate gradients: it takes a vector v to about (XᴴX + alpha)⁻¹v, or, of size n, to (XXᴴ + alpha)⁻¹v.
         Implies method "cg". It may lead out of the row space, so minimum norm is then not claimed.
@@ -135,8 +140,9 @@ def solve(
     if kernel is not None:
         if preconditioner is not None:
             raise ValueError("a kernel brings its own preconditioner: leave out preconditioner")
+        _no_bounds(bounds)
         return fit(X, y, kernel, alpha, how, x0, sample_weight, fit_intercept, began)
-    asked = problem(X, y, alpha, sample_weight)
+    asked = problem(X, y, alpha, sample_weight, bounds)
     kept = Kept(precondition=preconditioner_of(preconditioner, asked))
     return result_for(asked, how, x0, kept, began, fit_intercept=fit_intercept)
 
@@ -152,6 +158,7 @@ def plan(
     memory: Any = None,
     method: str = "auto",
     sample_weight: Any = None,
+    bounds: Any = None,
     n_jobs: int | None = None,
     random_state: Any = None,
 ) -> Plan:
@@ -159,7 +166,7 @@ def plan(
 
     Parameters
     ----------
-    X, y, alpha, kernel, fit_intercept, tol, memory, method, sample_weight, n_jobs, random_state
+    X, y, alpha, kernel, fit_intercept, tol, memory, method, sample_weight, bounds, n_jobs, random_state
         As for `solve`.
 
     Returns
@@ -182,9 +189,15 @@ def plan(
     """
     how = how_to(method, tol, None, None, "auto", None, False, memory, n_jobs, random_state, kernel is not None)
     if kernel is not None:
+        _no_bounds(bounds)
         return plan_fit(X, y, kernel, alpha, how, sample_weight)
-    asked = problem(X, y, alpha, sample_weight)
+    asked = problem(X, y, alpha, sample_weight, bounds)
     return plan_for(centred(asked)[0] if fit_intercept else asked, how, Kept())
+
+
+def _no_bounds(bounds: Any) -> None:
+    if bounds is not None:
+        raise ValueError("bounds are for the unknowns of columns, and a kernel has none: leave out bounds or kernel")
 
 
 def result_for(
@@ -218,11 +231,13 @@ def result_for(
         )
         take = with_ones if _needs_ones(asked, choice) else follow
         outcome = take(way, choice, beta0, alpha0)
-        if asked.shift is not None and asked.shift.live is not None:
+        if asked.shift is not None and asked.shift.live is not None and asked.bounds is None:
             outcome.beta *= asked.shift.live  # constant columns: rounding may have left something
 
     status = next(s for s in WORST_FIRST if s in outcome.statuses.values())
     message = status.value
+    if asked.bounds is not None:
+        message = message.replace(", loosen tol, or try another method", " or loosen tol")
     zero_row = next(iter(outcome.zero_rows.values()), None)
     if zero_row is not None and status is Status.CONVERGED and asked.alpha == 0:
         message += f"; the system is inconsistent: row {zero_row} of X is zero but y is not"
@@ -236,7 +251,8 @@ def result_for(
     lost = np.linalg.norm(x.reshape(x.shape[0], -1).T / asked.scale[:, None] - outcome.beta, axis=1)
     if not (lost <= 1e-3 * np.linalg.norm(outcome.beta, axis=1)).all():
         raise ValueError(f"the solution is too large or too small for {x.dtype}: rescale X or y")
-    dual = None if outcome.alpha is None or (asked.alpha == 0 and not clean_start) else answer(asked, outcome.alpha)
+    alpha = None if asked.alpha == 0 and not clean_start else outcome.alpha
+    dual = None if alpha is None else answer(asked, alpha, dual=True)
     routes = [name.split(" ")[0] for name in way.taken]
     q = len(asked.y)
     result = Result(
@@ -257,6 +273,7 @@ def result_for(
         history=outcome.history,
         plan=with_learned(plan, way.learned),
         intercept=_intercept(asked, offset, outcome.beta),
+        at_bound=_at_bound(asked, x),
     )
     if status not in (Status.CONVERGED, Status.CALLBACK):
         worst = result.certificate
@@ -267,6 +284,8 @@ def result_for(
 
 def _needs_ones(asked: Problem, choice: Choice) -> bool:
     needs = asked.shift is not None and choice.route in BY_LINES and sp.issparse(asked.X)
+    if needs and asked.bounds is not None:
+        raise ValueError("bounds with an intercept need X − x̄, which is dense: pass X.toarray(), or no fit_intercept")
     if needs and asked.alpha == 0 and choice.side == "rows":
         raise ValueError(
             f"method={choice.route!r} by rows of a sparse X with an intercept needs alpha > 0, as no β fits ones: say "
@@ -285,7 +304,7 @@ def _intercept(asked: Problem, offset: np.ndarray | None, beta: np.ndarray) -> A
 def _start(x0: Any, asked: Problem) -> tuple[np.ndarray | None, np.ndarray | None]:
     """x0 as (q, p) β and, from an earlier Result that fits, (q, n) α."""
     if x0 is None:
-        return None, None
+        return _inside(np.zeros((len(asked.y), asked.X.shape[1])), asked), None
     (q, n), p = asked.y.shape, asked.X.shape[1]
     source, dual = (x0.x, x0.dual) if isinstance(x0, Result) else (x0, None)
     beta = np.array(source)
@@ -304,6 +323,8 @@ def _start(x0: Any, asked: Problem) -> tuple[np.ndarray | None, np.ndarray | Non
         rows_of = np.ascontiguousarray(beta.reshape(p, -1).T / scale, dtype=asked.y.dtype)
     if not (np.abs(rows_of) < 1e140).all():
         raise ValueError("x0 is too large beside y: rescale it, or start from zero")
+    if asked.bounds is not None:
+        return _inside(rows_of, asked), None
     if dual is not None and np.shape(dual) == ((n,) if asked.single else (n, q)):
         alpha = np.ascontiguousarray(np.reshape(dual, (n, -1)).T / scale, dtype=asked.y.dtype)
         if (np.abs(alpha) < 1e140).all():
@@ -320,10 +341,30 @@ def _start(x0: Any, asked: Problem) -> tuple[np.ndarray | None, np.ndarray | Non
     return rows_of, None
 
 
+def _inside(beta: np.ndarray, asked: Problem) -> np.ndarray | None:
+    """The nearest start within the bounds; None if that is zero."""
+    box = scaled_bounds(asked)
+    start = beta if box is None else np.clip(beta, *box)
+    if not (np.abs(start) < 1e140).all():
+        raise ValueError("bounds are too far from zero beside y: rescale X or y")
+    return start if start.any() else None
+
+
+def _at_bound(asked: Problem, x: np.ndarray) -> Any:
+    """How many unknowns of each right-hand side are at a bound."""
+    if asked.bounds is None:
+        return None
+    low, high = asked.bounds
+    at = (low == x.T) | (high == x.T)
+    return int(at.sum()) if asked.single else at.sum(axis=1)
+
+
 def _which(asked: Problem, way: Way, status: Status, outcome: Outcome, clean_start: bool) -> str:
     """Which solution this is: no more is claimed than the method and its start warrant."""
     if status is not Status.CONVERGED:
         return "not converged"
+    if asked.bounds is not None:
+        return f"{'ridge' if asked.alpha > 0 else 'least squares'} within bounds"
     if asked.alpha > 0:
         return "ridge"
     exact = all(c.kind == "residual" for c in outcome.certificates.values())

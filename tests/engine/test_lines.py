@@ -259,3 +259,38 @@ def test_norms_have_the_same_bits_in_a_pass_and_when_first_met(kind, dtype, p, r
     b, x = np.zeros((30, 2), D)[:, :1], np.zeros((30, 2), D)[:, :1]
     descend(lines, met, np.zeros(60)[::2], b, x, np.zeros((1, p), D), np.arange(30))
     np.testing.assert_array_equal(met, ahead_of_time)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_step_ends_at_the_bound_it_would_cross(kind, dtype, rng):
+    """Projected coordinate descent, typed plainly; and a box that is never met changes no bit."""
+    X, lines = make(kind, dtype, (6, 9), rng)
+    A, lam, picks = X.astype(np.float64), 0.3, rng.integers(0, 6, 200)
+    s0 = rng.standard_normal((2, 9))
+    low, high = -0.1 * rng.random((6, 2)), 0.1 * rng.random((6, 2))
+    ends = []
+    for box in ((low, high), (-1e9 + low, np.full((6, 2), np.inf)), None):
+        x, s = np.zeros((6, 2)), s0.copy()
+        rest = () if box is None else (box,)
+        tally = descend(lines, np.full(6, -1.0), np.full(6, lam), np.zeros((6, 2)), x, s, picks, *rest)
+        ends.append((x, s, tally))
+    np.testing.assert_array_equal(ends[1][0], ends[2][0])
+    np.testing.assert_array_equal(ends[1][1], ends[2][1])
+    np.testing.assert_array_equal(ends[1][2], ends[2][2])
+    x, gains = np.zeros((6, 2)), np.zeros(2)
+    for i in picks:
+        curvature = A[i] @ A[i] + lam
+        there = np.clip(x[i] - ((s0 + x.T @ A) @ A[i] + lam * x[i]) / curvature, low[i], high[i])
+        gains += curvature * (there - x[i]) ** 2
+        x[i] = there
+    close(ends[0][0], x)
+    close(ends[0][1], s0 + x.T @ A)
+    close(ends[0][2][:, :, 0].sum(axis=0), gains)
+    at = (x == low) | (x == high)
+    assert at.any()
+    np.testing.assert_array_equal(ends[0][0][at], x[at])
+    # NaN is no bound, and is to be found
+    s0[0, 0] = np.nan
+    tally = descend(lines, np.full(6, -1.0), np.full(6, lam), np.zeros((6, 2)), x, s0, np.arange(6), (low, high))
+    assert not np.isfinite(tally[:, 0]).all()

@@ -8,6 +8,13 @@ With ρ = y − Xβ, weights W and P(β) = ½‖W^½ρ‖² + ½λ‖β‖²:
 - λ = 0. Consistent: ‖W^½ρ‖ ≤ tol ‖W^½y‖. Otherwise: max_j |X_jᴴWρ| / (‖W^½X_j‖‖W^½ρ‖) ≤ tol, column by column, so
   that bad scaling cannot hide. Either suffices.
 
+- Within bounds l ≤ β ≤ h, with g = XᴴWρ − λβ. λ > 0: the dual function takes up the box, and with α = Wρ/λ the gap is
+  Σ_j max_t (g_j t − ½λt²) over t in [l_j − β_j, h_j − β_j]: each term is what β_j alone could still gain, at most
+  g_j²/(2λ), and nothing at a bound g_j points out of. P is λ-strongly convex, so ½λ‖β − β*‖² ≤ P(β) − P(β*) ≤ gap.
+  √(2·term) moves by no more than 1/√λ times what g_j does, so rounding counts as it does without bounds. λ = 0: as
+  above, with max(g_j, 0) for g_j where β_j = l_j, min(g_j, 0) where β_j = h_j, and nothing where both: equal, bit for
+  bit, and no less.
+
 - A kernel matrix K in place of XXᴴ. With r = y − (K + λW⁻¹)α the gap is ½‖W^½r‖², and ‖f − f*‖ ≤ ‖W^½r‖/(2√λ) in the
   norm of the kernel's own space: so |f(x) − f*(x)| is at most √k(x, x) times that, at every x.
 
@@ -27,7 +34,7 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
 from .gram import Gram, product, sizes2
-from .problem import Problem, explain_values
+from .problem import Problem, explain_values, scaled_bounds
 from .products import (
     Products,
     back,
@@ -66,7 +73,8 @@ class Certificate(NamedTuple):
     residual_norm : float
         ‖W^½(y − Xβ)‖.
     gradient_norm : float
-        ‖XᴴW(y − Xβ) − λβ‖; NaN where the residual alone was measured, which is enough if it vanishes.
+        ‖XᴴW(y − Xβ) − λβ‖, within bounds without what points out of them; NaN where the residual alone was measured,
+        which is enough if it vanishes.
     error_bound : float or None
         A bound on ‖β − β*‖, storing included, where one exists (λ > 0).
     exhausted : bool
@@ -171,14 +179,15 @@ def certify(
         raw = np.sqrt(column2 + (by.shift.ones @ by.shift.ones) * np.abs(by.shift.mean) ** 2)
         terms_rho, terms_slope = terms_rho + PAIRS, terms_slope + PAIRS
     _check_column_norms(problem, column2)
-    certificates = []
+    certificates, box = [], scaled_bounds(problem)
     for q in range(many):
         pair = None if image is None or alpha is None else (alpha[q], image[q])
         # three more: the subtraction from y, the weight and the product of two rounded numbers
         units = UNIT * (terms_rho + 3), UNIT * (terms_slope + 3)
         scale = float(problem.scale[ids[q]])
         lam = problem.alpha if problem.each is None else float(problem.each[ids[q]])
-        one = _one(problem, lam, y[q], w, beta[q], rho[q], slope[q], column, raw, pair, units, scale)
+        sides = None if box is None else box[:, ids[q]] - beta[q]
+        one = _one(problem, lam, y[q], w, beta[q], rho[q], slope[q], column, raw, pair, units, scale, sides)
         if not math.isfinite(one.residual_norm + one.gradient_norm):
             raise ValueError(explain_values(problem.X))
         certificates.append(_in_users_units(one, scale, problem.gauge))
@@ -279,6 +288,7 @@ def _one(
     pair: tuple[np.ndarray, np.ndarray] | None,
     units: tuple[float, float],
     scale_of_y: float,
+    sides: np.ndarray | None,  # (2, p) how far β may still go, down and up
 ) -> Certificate:
     root = ONE if problem.weight is None else np.sqrt(w)
     y_norm, rho_norm = (_norm(a if root is ONE else root * a) for a in (y, rho))
@@ -294,15 +304,24 @@ def _one(
     tiny = float(np.finfo(problem.dtype).smallest_subnormal) / scale_of_y
     if tiny * math.sqrt(len(beta)) > UNIT * beta_norm:  # x is stored in subnormal numbers
         s_rho, d_beta = s_rho + tiny * float(raw.sum()), d_beta + tiny * math.sqrt(len(beta))
-    gradient_norm = _norm(slope - lam * beta)
+    gradient = slope - lam * beta
+    if sides is not None:
+        gradient, slope = _followed(gradient, sides), _followed(slope, sides)
+    gradient_norm = steep = _norm(gradient)
     scale = y_norm if y_norm > 0 else reach
     if scale == 0.0:  # y = 0 and β = 0
         return Certificate("residual", 0.0, 0.0, 0.0, 0.0, 0.0, 0.0 if lam > 0 else None, True)
     if lam > 0:
         soft = math.sqrt(lam)
         d_gradient = d_rho * _norm(column) + d_sum * _norm(raw) + 2 * UNIT * lam * beta_norm
-        gap, rounding = (gradient_norm + d_gradient) / soft, d_gradient / soft
-        error = (gradient_norm + d_gradient) / lam
+        if sides is not None:
+            step = np.clip(gradient / lam, *sides)
+            steep = math.sqrt(lam * float(step @ (2 * gradient - lam * step)))  # √(2λ gap): ‖g‖, if no side is met
+            # stored, β_j may move away from a side it is near, but not at
+            loose = 2 * stored * float(np.abs(gradient * beta)[(step != 0) & (step != gradient / lam)].sum())
+            s_rho = math.sqrt(s_rho**2 + loose)
+        gap, rounding = (steep + d_gradient) / soft, d_gradient / soft
+        error = (steep + d_gradient) / lam
         exhausted = gap <= 4 * rounding
         if pair is not None:
             alpha, back = pair
@@ -330,6 +349,12 @@ def _one(
     storing = s_rho * (1 + angle) / (rho_norm - d_rho - s_rho) if rho_norm > d_rho + s_rho else math.inf
     rounding = d_column / (rho_norm - d_rho)
     return Certificate("gradient", angle, rounding, storing, rho_norm, gradient_norm, None, exhausted)
+
+
+def _followed(g: np.ndarray, sides: np.ndarray) -> np.ndarray:
+    """What of a direction g stays within the bounds, however short the step."""
+    up = np.where(sides[0] == 0, np.maximum(g, 0.0), g)
+    return np.where(sides[1] == 0, np.minimum(up, 0.0), up)
 
 
 def hopeless(problem: Problem, by: Products, beta: np.ndarray, i: int, steps: int) -> bool:

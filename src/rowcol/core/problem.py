@@ -35,14 +35,15 @@ class Problem(NamedTuple):
     copied: int  # bytes copied to get here
     each: np.ndarray | None = None  # (q,) alpha of every right-hand side, where they differ: `alpha` is the smallest
     shift: Shift | None = None  # with an intercept: y is centred, and X is meant to be
+    bounds: np.ndarray | None = None  # (2, p) float64, low and high of the user's β, of numbers that dtype has
 
 
-def problem(X: Any, y: Any, alpha: Any = 0.0, sample_weight: Any = None) -> Problem:
+def problem(X: Any, y: Any, alpha: Any = 0.0, sample_weight: Any = None, bounds: Any = None) -> Problem:
     """Validate; copy only what cannot be used in place."""
-    return posed(*matrix(X), y, alpha, sample_weight)
+    return posed(*matrix(X), y, alpha, sample_weight, bounds)
 
 
-def posed(X: Any, copied: int, y: Any, alpha: Any, sample_weight: Any) -> Problem:
+def posed(X: Any, copied: int, y: Any, alpha: Any, sample_weight: Any, bounds: Any = None) -> Problem:
     """The same, of an X that is validated."""
     n = X.shape[0]
     y, single = right_hand_sides(y, n)
@@ -63,7 +64,8 @@ def posed(X: Any, copied: int, y: Any, alpha: Any, sample_weight: Any) -> Proble
     tallest = np.max([np.maximum(a.max(axis=0), -a.min(axis=0)) for a in parts], axis=0)
     scale = np.ldexp(1.0, np.frexp(np.where(tallest > 0, tallest, 1.0))[1] - 1)
     y = np.ascontiguousarray((y / scale).T, dtype=state)
-    return Problem(X, y, scale, alpha, weight, gauge, single, dtype, copied, each)
+    box = _bounds(bounds, X.shape[1], dtype)
+    return Problem(X, y, scale, alpha, weight, gauge, single, dtype, copied, each, None, box)
 
 
 def penalties(alpha: Any, q: int) -> tuple[float, np.ndarray | None]:
@@ -103,11 +105,19 @@ def some(problem: Problem, ids: Any) -> Problem:
     return problem._replace(y=problem.y[ids], scale=problem.scale[ids], each=each)
 
 
-def answer(problem: Problem, a: np.ndarray) -> np.ndarray:
-    """A (q, k) array of the solve in the user's scale, shape and precision; a copy."""
+def answer(problem: Problem, a: np.ndarray, dual: bool = False) -> np.ndarray:
+    """A (q, k) array of the solve in the user's scale, shape and precision, within the bounds if it is β; a copy."""
     with np.errstate(over="ignore"):
         a = a * problem.scale[:, None]
+        if problem.bounds is not None and not dual:
+            a = np.clip(a, *problem.bounds)  # a bound over a power of two may have been rounded if it is tiny
         return np.ascontiguousarray(a[0] if problem.single else a.T, dtype=problem.dtype)
+
+
+def scaled_bounds(problem: Problem) -> np.ndarray | None:
+    """Low and high of β in the scale of each y, as (2, q, p); no bit is lost, so that bounds are met exactly."""
+    with np.errstate(over="ignore"):  # what overflows is as good as no bound
+        return None if problem.bounds is None else problem.bounds[:, None] / problem.scale[:, None]
 
 
 def matrix(X: Any) -> tuple[Any, int]:
@@ -187,6 +197,40 @@ def weights(w: Any, n: int) -> np.ndarray:
     if not np.isfinite(a).all() or (a < 0).any() or not a.any():
         raise ValueError("sample_weight must be finite, non-negative and not all zero")
     return a
+
+
+def _bounds(given: Any, p: int, dtype: np.dtype) -> np.ndarray | None:
+    """(low, high) as (2, p), rounded inward to numbers of the answer's dtype; None where nothing is bounded."""
+    if given is None:
+        return None
+    if dtype.kind == "c":
+        raise TypeError("bounds need real X and y: complex numbers have no order")
+    if not isinstance(given, (tuple, list, np.ndarray)) or len(given) != 2:
+        raise ValueError(f"bounds must be a pair (low, high), of numbers or of arrays of {p}, got {given!r}")
+    sides = []
+    for side, name in zip(given, ("low", "high"), strict=True):
+        a = _array(side, f"bounds: {name}")
+        if a.dtype.kind not in "fiub":
+            raise TypeError(f"bounds: {name} must be real numbers, got dtype {a.dtype}")
+        if a.shape not in ((), (p,)):
+            raise ValueError(f"bounds: {name} must be a number or have shape ({p},), one a column of X, got {a.shape}")
+        if np.isnan(a).any():
+            raise ValueError(f"bounds: {name} has a NaN; -inf and inf stand for no bound")
+        sides.append(np.broadcast_to(a.astype(np.float64), (p,)))
+    low, high = sides
+    with np.errstate(over="ignore"):
+        near = [a.astype(dtype) for a in sides]
+    empty = ~((low <= high) & (near[0] < np.inf) & (near[1] > -np.inf))
+    if empty.any():
+        j = int(np.argmax(empty))
+        raise ValueError(f"bounds leave nothing for unknown {j}: low is {low[j]:g}, high is {high[j]:g}")
+    if np.isinf(low).all() and np.isinf(high).all():
+        return None
+    # Inward, so that an answer in single precision keeps the bounds as they were given; where no such number is
+    # between them, the nearest one has to do.
+    inward = [np.where(near[0] < low, np.nextafter(near[0], dtype.type(np.inf)), near[0])]
+    inward.append(np.where(near[1] > high, np.nextafter(near[1], dtype.type(-np.inf)), near[1]))
+    return np.array(np.where(inward[0] <= inward[1], inward, near[0]), np.float64)
 
 
 def real_number(

@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..engine.lines import RUN, Dense, Lines, Sparse, Woven, extent, norms, pushes
-from .problem import Problem
+from .problem import Problem, scaled_bounds
 
 PIECE = 64_000_000  # numbers touched by one compiled call: about 0.1 s, 0.5 s where the memory is slow
 PACKED_LINE = 400  # bytes: longer lines gain nothing
@@ -37,12 +37,13 @@ class View(NamedTuple):
     skip: np.ndarray | None  # (m,) lines that count for nothing: rows of sample weight zero
     cost: float  # numbers in a mean line, by which compiled calls are kept short
     copied: int  # bytes of transposed or converted copies
+    bounds: np.ndarray | None = None  # (2, q, m) low and high of x, where there are any
 
 
 class State(NamedTuple):
     """Where we are: x beside its image s, the tables the loop reads with them, and which right-hand sides these are."""
 
-    table: np.ndarray  # records (diag, lam, b, x): one cache line serves a step
+    table: np.ndarray  # records (diag, lam, b, x), and (low, high) within bounds: one cache line serves a step
     s: np.ndarray  # (q, k)
     ids: np.ndarray  # (q,) positions in the Problem's y
 
@@ -64,7 +65,8 @@ def cols(problem: Problem) -> View:
     lines, copied = col_lines(problem.X)
     p = problem.X.shape[1]
     b = np.zeros((len(problem.y), p), problem.y.dtype)
-    return View("cols", lines, np.full(p, problem.alpha), b, -problem.y.conj(), None, _cost(lines), copied)
+    bounds = scaled_bounds(problem)
+    return View("cols", lines, np.full(p, problem.alpha), b, -problem.y.conj(), None, _cost(lines), copied, bounds)
 
 
 def both(problem: Problem) -> View:
@@ -131,12 +133,14 @@ def _cost(lines: Lines) -> float:
 def state(view: View, x: np.ndarray | None = None, s: np.ndarray | None = None) -> State:
     """The state x = 0, s = s0, or a given one (which is copied)."""
     q, m = view.b.shape
-    table = _table(m, q, view.b.dtype)
+    table = _table(m, q, view.b.dtype, view.bounds is not None)
     table["diag"][:m] = -1.0  # not known yet
     table["lam"][:m] = view.lam
     table["b"][:m] = view.b.T
     if view.skip is not None:
         table["diag"][:m][view.skip] = 0.0
+    if view.bounds is not None:
+        table["low"][:m], table["high"][:m] = view.bounds[0].T, view.bounds[1].T
     if x is not None:
         table["x"][:m] = x.T
     return State(table, np.array(view.s0 if s is None else s, order="C", copy=True), np.arange(q))
@@ -144,18 +148,29 @@ def state(view: View, x: np.ndarray | None = None, s: np.ndarray | None = None) 
 
 def narrow(now: State, keep: np.ndarray) -> State:
     """The state of some right-hand sides only: the others are done."""
-    table = _table(len(now.table), int(keep.sum()), now.s.dtype)
+    names = now.table.dtype.names or ()
+    table = _table(len(now.table), int(keep.sum()), now.s.dtype, "low" in names)
     for field in ("diag", "lam"):
         table[field][: len(now.table)] = now.table[field]
-    for field in ("b", "x"):
+    for field in ("b", "x", "low", "high")[: 4 if "low" in names else 2]:
         table[field][: len(now.table)] = now.table[field][:, keep]
     return State(table[: len(now.table)], now.s[keep], now.ids[keep])
 
 
-def _table(m: int, q: int, dtype: np.dtype, line: tuple[np.dtype, int] | None = None) -> np.ndarray:
+def box(now: State, start: int, stop: int) -> tuple[Any, ...]:
+    """What `descend` needs to know beside the rest to keep right-hand sides start, ..., stop-1 within their bounds."""
+    if "low" not in (now.table.dtype.names or ()):
+        return ()
+    return ((now.table["low"][:, start:stop], now.table["high"][:, start:stop]),)
+
+
+def _table(
+    m: int, q: int, dtype: np.dtype, bounded: bool = False, line: tuple[np.dtype, int] | None = None
+) -> np.ndarray:
     # Aligned, because a record across two cache lines costs a third of the speed of a short step; and of at least
     # two records, because NumPy calls a single one contiguous, which would be another type to compile.
     fields: list[Any] = [("diag", "f8"), ("lam", "f8"), ("b", dtype, (q,)), ("x", dtype, (q,))]
+    fields += [("low", dtype, (q,)), ("high", dtype, (q,))] if bounded else []
     kind = np.dtype(fields if line is None else [*fields, ("line", line[0], (line[1],))])
     raw = np.zeros(max(m, 2) * kind.itemsize + 64, np.uint8)
     start = -raw.ctypes.data % 64
@@ -174,8 +189,9 @@ def pack(view: View, now: State) -> tuple[View, State]:
     """Copy the lines into the table, each into its record: worth a copy of X once a solve has taken a few passes."""
     assert isinstance(view.lines, Dense)
     a, m = view.lines.a, view.b.shape[1]
-    table = _table(m, now.ids.size, view.b.dtype, (a.dtype, a.shape[1]))
-    for name in ("diag", "lam", "b", "x"):
+    names = now.table.dtype.names or ()
+    table = _table(m, now.ids.size, view.b.dtype, "low" in names, (a.dtype, a.shape[1]))
+    for name in names:
         table[name][:m] = now.table[name][:m]
     table["line"][:m] = a
     lines = Dense(_readonly(table["line"]))

@@ -452,7 +452,7 @@ overload(add_squares, **_FLAGS)(lambda lines, i, w, out: _body(_kind(lines), "ad
 
 
 @njit(**JIT)
-def descend(lines, diag, lam, b, x, s, picks):
+def descend(lines, diag, lam, b, x, s, picks, box=None):
     """Take one step on each picked line, in order, for every right-hand side.
 
     Parameters
@@ -465,11 +465,13 @@ def descend(lines, diag, lam, b, x, s, picks):
     s : (q, k)
         Images s0 + Bᴴx, one right-hand side a row; changed.
     picks : (t,) int64
+    box : two (m, q), optional
+        Where real unknowns must stay: a step ends at the bound it would cross, and its slope counts as far as that.
 
     Returns
     -------
     (runs, q, 2) float64: over each run of picks, the sums of |step|²(‖a_i‖² + λ_i), which is what the objective fell
-    by, twice, and of |g_i|², the squared slopes met on the way.
+    by, twice (in a box, or more), and of |g_i|², the squared slopes met on the way.
     """
     tally = np.empty((-(-picks.size // RUN), s.shape[0], 2))
     end = picks.size - 1
@@ -492,7 +494,12 @@ def descend(lines, diag, lam, b, x, s, picks):
                 share = 1.0 / curvature if curvature > 0.0 else 0.0  # a division that need not wait for g
                 slope = b[i, q] - g - lam[i] * x[i, q]
                 step = share * slope
-                x[i, q] += step
+                there = x[i, q] + step
+                if box is not None and (there < box[0][i, q] or there > box[1][i, q]):  # NaN is neither, and is found
+                    there = box[0][i, q] if there < box[0][i, q] else box[1][i, q]
+                    step = there - x[i, q]
+                    slope = step * curvature
+                x[i, q] = there
                 gains += slope.real * step.real + slope.imag * step.imag
                 slopes += slope.real * slope.real + slope.imag * slope.imag
                 g = push_pull(lines, i, step, after, sq)

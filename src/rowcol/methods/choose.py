@@ -56,6 +56,8 @@ class Plan:
         What running it taught.
     seconds : float or None
         A rough guess, for kernels; nothing is decided by it.
+    bounded : bool
+        Were there bounds?
 
     Examples
     --------
@@ -83,9 +85,11 @@ class Plan:
     memory: int
     learned: tuple[str, ...] = ()
     seconds: float | None = None
+    bounded: bool = False
 
     def __repr__(self) -> str:
-        what = "ridge" if self.alpha > 0 else "least squares or minimum norm"
+        what = "ridge" if self.alpha > 0 else "least squares" if self.bounded else "least squares or minimum norm"
+        what += " within bounds" if self.bounded else ""
         what = "kernel ridge" if self.side == "points" else what
         n, p = self.shape
         lines = [f"rowcol.Plan for {n:,} x {p:,}, {what}, tol {self.tol:.0e}: {self.route}, by {self.side}"]
@@ -210,6 +214,8 @@ def after(
     """Where to go on, warm, when a route was slow (`falling`) or stuck; None if nowhere."""
     X = asked.X
     n, p = X.shape
+    if asked.bounds is not None:
+        return None
     operator = isinstance(X, LinearOperator)
     options: list[tuple[str, str]] = []
     if asked.each is not None:  # many λ share their passes here and in cg only
@@ -281,6 +287,7 @@ def planned(
         asked.alpha * asked.gauge,
         tol,
         memory,
+        bounded=asked.bounds is not None,
     )
 
 

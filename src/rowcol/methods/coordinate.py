@@ -17,7 +17,7 @@ from ..core.certify import Evidence
 from ..core.problem import Problem
 from ..core.products import Products, of_view, times
 from ..core.sampler import Sampler, Weave, sampler, take
-from ..core.view import State, View, beta, dual, image, known_diag, narrow, pack, packing_pays, pieces, state
+from ..core.view import State, View, beta, box, dual, image, known_diag, narrow, pack, packing_pays, pieces, state
 from ..engine.lines import Dense, Woven, descend, norms, pulls, pushes, residuals
 from .loop import Round
 
@@ -79,7 +79,8 @@ class Coordinate:
         pool, lines = self.by.pool, self.stepping.lines
 
         def part(a: int, b: int) -> np.ndarray:
-            return descend(lines, t["diag"], t["lam"], t["b"][:, a:b], t["x"][:, a:b], s[a:b], picks)
+            b_x = t["b"][:, a:b], t["x"][:, a:b]
+            return descend(lines, t["diag"], t["lam"], *b_x, s[a:b], picks, *box(self.now, a, b))
 
         if pool is None or q == 1:
             return part(0, q)
@@ -183,13 +184,13 @@ def compile_for(view: View, now: State, kind: str) -> None:
     """Call what the loop will call, on no lines at all: compiling, once a machine, is not solving."""
     t, w, none = now.table, np.ones(1), np.empty(0, np.int64)
     norms(view.lines, 0, 0, w)
-    descend(view.lines, t["diag"], t["lam"], t["b"], t["x"], now.s, none)
+    descend(view.lines, t["diag"], t["lam"], t["b"], t["x"], now.s, none, *box(now, 0, now.ids.size))
     lines = view.lines.rows if isinstance(view.lines, Woven) else view.lines
     if packing_pays(view):
         few = view._replace(lines=Dense(view.lines.a[:2]), b=view.b[:, :2])  # type: ignore[union-attr]
         packed, then = pack(few, State(t[:2], now.s, now.ids))
         t = then.table
-        descend(packed.lines, t["diag"], t["lam"], t["b"], t["x"], now.s, none)
+        descend(packed.lines, t["diag"], t["lam"], t["b"], t["x"], now.s, none, *box(then, 0, now.ids.size))
     take(sampler(kind, 1, np.random.SeedSequence(0), w), 1)
     square = np.zeros((1, 1), view.b.dtype)
     if view.side == "cols":

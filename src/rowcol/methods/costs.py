@@ -80,7 +80,8 @@ def bytes_of(route: str, asked: Problem, copies: int) -> int:
         base += 2 * vectors + 8 * item * min(size(asked.X), PART)  # the means, and what is lifted by them
     if route in ("rk", "rcd", "rek", "blocks", "sgs-cg"):
         lines = {"rk": n, "rcd": p, "rek": n + p}.get(route, max(n, p))
-        base += 3 * (16 + 2 * item * q) * lines + 2 * vectors
+        bounded = asked.bounds is not None  # then moves are remembered, too
+        base += 3 * (16 + (4 if bounded else 2) * item * q) * lines + (12 if bounded else 2) * vectors
     if route in ("sgs-cg", "cg", "sketch"):
         base += 8 * vectors
     if route == "blocks":

@@ -129,7 +129,8 @@ class Result:
     x : ndarray, (p,) or (p, q)
         The solution β; with a kernel, the coefficients α of its points.
     dual : ndarray, (n,) or (n, q), or None
-        α with β = Xᴴα, where the method keeps it; for ridge by columns W(y − Xβ)/alpha.
+        α with β = Xᴴα, where the method keeps it; for ridge by columns W(y − Xβ)/alpha. Within bounds, β is what Xᴴα
+        becomes when it is clipped to them.
     status : Status
         Its value is advice. With several right-hand sides, that of the worst; `statuses` has them all.
     message : str
@@ -153,6 +154,8 @@ class Result:
         How it went, round by round.
     plan : Plan
         Why it was done so, and what was learned on the way.
+    at_bound : int or ndarray, (q,), or None
+        How many unknowns are at a bound; None where none were given.
     intercept, function, error_estimate
         Of kernel ridge regression only: b where one was asked for; f itself, to be called with new points; and, from
         the preconditioner, an estimate of ‖f − f*‖ far tighter than `error_bound`.
@@ -186,6 +189,7 @@ class Result:
     intercept: Any = None
     function: Any = None
     error_estimate: Any = None
+    at_bound: Any = None
 
     @property
     def success(self) -> bool:
@@ -235,9 +239,10 @@ class Result:
         storing = f", storing {c.storing:.0e}" if c.storing else ""
         shape = f"{self.x.shape[0]} unknowns" + (f" x {self.x.shape[1]} right-hand sides" if self.x.ndim == 2 else "")
         what = "β" if self.function is None else "f"
+        bound_by = "" if self.at_bound is None else f", {np.sum(self.at_bound):,} at a bound"
         rows = [
             ("status", f"{self.status.name}: {self.message}"),
-            ("solution", f"{self.solution}, {shape}, {self.x.dtype}"),
+            ("solution", f"{self.solution}, {shape}{bound_by}, {self.x.dtype}"),
             ("method", self.method + ("" if self.sampler == "none" else f", sampler {self.sampler}")),
             (
                 "certificate",

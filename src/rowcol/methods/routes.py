@@ -22,6 +22,7 @@ from ..core.sampler import take
 from ..core.view import both, cols, rows, unknowns
 from . import coordinate, extended
 from .blocks import blocks
+from .bounded import bounded
 from .choose import SIDE_OF, Choice, after
 from .conjugate import Precondition, Seen, conjugate, jacobi, sweeps
 from .costs import BY_LINES, gram_passes, sketch_passes
@@ -372,7 +373,9 @@ def _by_lines(
             source = extended.picks(given, view, now, kind, way.seed)
         else:
             source = coordinate.picks(view, now, kind, way.seed, given.weight)
-        mover = coordinate.coordinate(given, view, source, now, way.pool, way.jobs)
+        plain = coordinate.coordinate(given, view, source, now, way.pool, way.jobs)
+        # a named method or sampler takes single steps, as always
+        mover = bounded(plain) if given.bounds is not None and way.auto and way.sampler == "auto" else plain
     # dependent lines make the small systems of blocks nearly singular, and β leaves the row space by rounding
     if (view.side == "cols" or route == "blocks") and given.alpha == 0:
         way.row_space = False
