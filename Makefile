@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 BENCH_READY := $(VENV)/.bench-ready
 
-.PHONY: demo test check slow nojit speed bench bench-kernel paper clean
+.PHONY: demo test check slow nojit speed bench bench-kernel paper ridge clean
 
 demo: $(READY)  ## solve the named problems by rows, by columns and by both; draw the picture
 	$(BIN)/python examples/demo.py
@@ -35,6 +35,9 @@ bench-kernel: $(BENCH_READY)  ## kernel ridge against its rivals, and tiles agai
 
 paper: $(READY)  ## the paper's regimes, as a table and as a picture
 	$(BIN)/python examples/regimes.py
+
+ridge: $(READY)  ## the pictures of docs/ridge.md
+	$(BIN)/python examples/ridge.py
 
 clean:  ## remove the environment, caches, and what the demo and the benchmark wrote
 	rm -rf $(VENV) demo bench build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
