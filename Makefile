@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 BENCH_READY := $(VENV)/.bench-ready
 
-.PHONY: demo test check slow nojit speed bench bench-kernel bench-ridge paper clean
+.PHONY: demo test check slow nojit speed bench bench-kernel bench-ridge paper ridge clean
 
 demo: $(READY)  ## solve the named problems by rows, by columns and by both; draw the picture
 	$(BIN)/python examples/demo.py
@@ -38,6 +38,9 @@ bench-ridge: $(BENCH_READY)  ## many alphas against one, and RidgeCV against sci
 
 paper: $(READY)  ## the paper's regimes, as a table and as a picture
 	$(BIN)/python examples/regimes.py
+
+ridge: $(READY)  ## the pictures of docs/ridge.md
+	$(BIN)/python examples/ridge.py
 
 clean:  ## remove the environment, caches, and what the demo and the benchmark wrote
 	rm -rf $(VENV) demo bench build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

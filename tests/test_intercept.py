@@ -73,6 +73,10 @@ def test_ridge_with_an_intercept_is_ridge_on_centred_data(method, layout, shape,
 @pytest.mark.parametrize("layout", ["C", "F", "csr"])
 def test_least_squares_with_an_intercept(method, layout, rng):
     X, y = data(rng, 90, 8, layout, q=2)
+    if layout == "csr" and method in ("rcd", "sgs-cg", "rek"):
+        with pytest.raises(ValueError, match="needs alpha > 0"):
+            rowcol.solve(X, y, fit_intercept=True, method=method)
+        return
     if method == "subset":
         y = np.asarray(X @ rng.standard_normal((8, 2))) + [3.0, -4.0]  # consistent, with an intercept
     result = rowcol.solve(X, y, fit_intercept=True, method=method, tol=1e-9, random_state=0, max_passes=20_000)
@@ -127,7 +131,7 @@ def test_a_constant_column_gets_nothing(layout, rng):
     dense = A.toarray() if sp.issparse(A) else np.asarray(A, float)
     keep = [0, 1, 3, 5]
     for method in ("auto", "direct", "cg", "sketch", "rcd"):
-        for alpha in (0.0, 1.0):
+        for alpha in (0.0, 1.0) if method != "rcd" or layout not in ("csr", "csc") else (1.0,):
             result = rowcol.solve(
                 A, y, alpha=alpha, fit_intercept=True, sample_weight=w, method=method, tol=1e-9, random_state=0
             )
@@ -216,5 +220,5 @@ def test_the_plan_speaks_of_the_centred_problem(rng):
 
 def test_what_single_steps_cannot_do_is_refused(rng):
     X, y = data(rng, 20, 50, "csr")
-    with pytest.raises(ValueError, match="alpha > 0, as no β fits ones"):
+    with pytest.raises(ValueError, match="needs alpha > 0"):
         rowcol.solve(X, y, fit_intercept=True, method="rk")

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from scipy.optimize import lsq_linear
+from scipy.sparse.linalg import aslinearoperator
 from sklearn import datasets, linear_model
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -207,8 +208,13 @@ def test_partial_fit_is_bounded_and_refuses(rng):
     assert np.array_equal(model.coef_, before)
     twice = rowcol.Ridge().fit(np.vstack([X, X]), np.append(y, y))
     np.testing.assert_allclose(model.partial_fit(X, y).coef_, twice.coef_)
+    with pytest.raises(ValueError, match="fit_intercept was changed"):
+        model.set_params(fit_intercept=False).partial_fit(X, y)
     model.fit(X, y)  # begins anew
     assert model._stream is None
+    assert not hasattr(rowcol.Ridge(positive=True), "partial_fit")
+    with pytest.raises(TypeError, match=r"rowcol\.solve"):
+        rowcol.Ridge().fit(aslinearoperator(X), y)
 
 
 def test_covariance_is_the_textbooks(rng):
@@ -226,6 +232,10 @@ def test_covariance_is_the_textbooks(rng):
             truth = (left[:, k] @ left[:, k] / free * inverse @ G @ inverse)[:5, :5]
             np.testing.assert_allclose(model.covariance_[k], truth, rtol=1e-6)
             np.testing.assert_allclose(model.standard_errors_[k], np.sqrt(np.diag(truth)), rtol=1e-6)
+        pieces = rowcol.Ridge(alpha, covariance=True, tol=1e-10)
+        for part in (slice(0, 30), slice(30, 80)):
+            pieces.partial_fit(X[part], Y[part], w[part])
+        np.testing.assert_allclose(pieces.covariance_, model.covariance_, rtol=1e-6)
     single = rowcol.LeastSquares(covariance=True, fit_intercept=False).fit(X, Y[:, 0])
     rss = np.sum((Y[:, 0] - X @ single.coef_) ** 2)
     np.testing.assert_allclose(single.covariance_, rss / 75 * np.linalg.inv(X.T @ X), rtol=1e-6)
@@ -271,7 +281,7 @@ def test_positive_coefficients(alpha, fit_intercept, rng):
     assert (model.coef_ >= 0).all()
     assert (model.coef_ == 0).any()
     assert "within bounds" in model.result_.solution
-    with pytest.raises(ValueError, match="which is dense"):
+    with pytest.raises(ValueError, match="take no sparse X"):
         rowcol.Ridge(positive=True).fit(sp.csr_array(X), Y)
     assert (rowcol.Ridge(positive=True, fit_intercept=False).fit(sp.csr_array(X), Y).coef_ >= 0).all()
 

@@ -13,7 +13,7 @@ from scipy.sparse.linalg import LinearOperator, aslinearoperator
 from threadpoolctl import threadpool_limits
 
 import rowcol
-from rowcol.methods import factor as factors
+from rowcol.methods import direct as factors
 
 ALL = ("auto", "rk", "rcd", "rek", "sgs-cg", "subset", "blocks", "cg", "direct", "sketch")
 RIDGE = tuple(m for m in ALL if m not in ("rek", "subset"))

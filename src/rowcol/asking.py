@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -14,14 +15,15 @@ from scipy.sparse.linalg import LinearOperator
 
 from .core import sampler as samplers
 from .core import threads
-from .core.problem import Problem, real_number
+from .core.problem import Problem, real_number, scaled_bounds
 from .methods.choose import ROUTES, SIDE_OF, Choice, Plan, after, choose, planned
 from .methods.costs import BY_LINES, budget, bytes_of, copies_of
 from .methods.kernel_routes import ROUTES as KERNEL_ROUTES
 from .methods.predict import predict
 from .methods.progress import Bar, Progress
-from .methods.routes import Kept
+from .methods.result import Result, StartWarning
 from .methods.stop import Stop
+from .methods.way import Kept
 
 METHODS = ("auto", *ROUTES)
 DEFAULT_PASSES = 1000
@@ -214,3 +216,52 @@ class _Applied:
 def plan_for(asked: Problem, how: How, kept: Kept) -> Plan:
     """The Plan of a Problem."""
     return plan_of(asked, how, choice_for(asked, how, kept), foretell=True)
+
+
+def start_of(x0: Any, asked: Problem) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """x0 as (q, p) β and, from an earlier Result that fits, (q, n) α."""
+    if x0 is None:
+        return _inside(np.zeros((len(asked.y), asked.X.shape[1])), asked), None
+    (q, n), p = asked.y.shape, asked.X.shape[1]
+    source, dual = (x0.x, x0.dual) if isinstance(x0, Result) else (x0, None)
+    beta = np.array(source)
+    if beta.dtype.kind not in "fiubc":
+        raise TypeError(f"x0 must be numbers or an earlier Result, got dtype {beta.dtype}")
+    if np.iscomplexobj(beta) and not np.iscomplexobj(asked.y):
+        raise TypeError("x0 is complex but X and y are real")
+    shape = (p,) if asked.single else (p, q)
+    if beta.shape != shape:
+        raise ValueError(f"x0 must have shape {shape}, got {beta.shape}")
+    if not np.isfinite(beta).all():
+        raise ValueError("x0 has a NaN or infinity")
+    # where y is zero so is the answer, wherever one starts
+    scale = np.where(asked.y.any(axis=1), asked.scale, np.inf)[:, None]
+    with np.errstate(over="ignore"):
+        rows_of = np.ascontiguousarray(beta.reshape(p, -1).T / scale, dtype=asked.y.dtype)
+    if not (np.abs(rows_of) < 1e140).all():
+        raise ValueError("x0 is too large beside y: rescale it, or start from zero")
+    if asked.bounds is not None:
+        return _inside(rows_of, asked), None
+    if dual is not None and np.shape(dual) == ((n,) if asked.single else (n, q)):
+        alpha = np.ascontiguousarray(np.reshape(dual, (n, -1)).T / scale, dtype=asked.y.dtype)
+        if (np.abs(alpha) < 1e140).all():
+            return rows_of, alpha
+    if not rows_of.any():
+        return None, None
+    if p > n and asked.alpha == 0:
+        warnings.warn(
+            "x0 may reach outside the row space of X, and then rows cannot find the minimum-norm solution: start from "
+            "zero, or pass an earlier Result of method 'rk' or 'rek' instead of its x",
+            StartWarning,
+            stacklevel=4,
+        )
+    return rows_of, None
+
+
+def _inside(beta: np.ndarray, asked: Problem) -> np.ndarray | None:
+    """The nearest start within the bounds; None if that is zero."""
+    box = scaled_bounds(asked)
+    start = beta if box is None else np.clip(beta, *box)
+    if not (np.abs(start) < 1e140).all():
+        raise ValueError("bounds are too far from zero beside y: rescale X or y")
+    return start if start.any() else None

@@ -14,10 +14,10 @@ from .core.problem import posed, problem
 from .methods.choose import Plan
 from .methods.costs import BY_LINES
 from .methods.result import Result, Status
-from .methods.routes import Kept
+from .methods.way import Kept
 from .solving import result_for
 
-VECTORS = 16  # of n + p numbers, that every right-hand side takes while it is solved
+VECTORS = 24  # of n + p numbers, that every right-hand side takes while it is solved
 
 
 @dataclass(frozen=True, repr=False)
@@ -117,26 +117,27 @@ def ridge_path(
     Y = (given.y * given.scale[:, None]).T
     room = int(how.memory / 2 / (VECTORS * 8 * (n + p) * q))
     batch = 1 if method in (*BY_LINES, "subset") else max(min(room, len(alphas)), 1)
-    order, found, kept = np.argsort(-alphas, kind="stable"), {}, Kept()
+    order, kept, passes = np.argsort(-alphas, kind="stable"), Kept(), 0.0
+    coef, offsets = np.empty((len(alphas), q, p), given.dtype), np.zeros((len(alphas), q), given.y.dtype)
+    certificates: list = [None] * len(alphas)
+    statuses: list = [None] * len(alphas)
     last: Result | None = None
+    plan: Plan | None = None
     for start in range(0, len(alphas), batch):
         some = order[start : start + batch]
+        if kept.factor is not None and kept.factor.kind != "spectrum":
+            kept.factor = None  # made for another alpha
         last = _batch(given, Y, alphas[some], sample_weight, how, kept, last, fit_intercept)
-        for k, i in enumerate(some):
-            found[int(i)] = last, slice(k * q, (k + 1) * q)
-    picked = [found[i] for i in range(len(alphas))]
-    coef = np.stack([r.x[:, part].T for r, part in picked])
-    offsets = np.stack([np.zeros(q) if r.intercept is None else r.intercept[part] for r, part in picked])
-    certificates: list = [r.certificates[part] for r, part in picked]
-    statuses: list = [r.statuses[part] for r, part in picked]
+        plan, passes = plan or last.plan, passes + last.passes
+        for k, i in enumerate(some):  # the rest of a Result, as long as y, is not kept
+            part = slice(k * q, (k + 1) * q)
+            coef[i], certificates[i], statuses[i] = last.x[:, part].T, last.certificates[part], last.statuses[part]
+            offsets[i] = 0.0 if last.intercept is None else last.intercept[part]
     if given.single:
         coef, offsets = coef[:, 0], offsets[:, 0]
         certificates, statuses = [c[0] for c in certificates], [s[0] for s in statuses]
-    results = list({id(r): r for r, _ in picked}.values())
-    passes = float(sum(r.passes for r in results))
-    return RidgePath(
-        alphas, coef, offsets, certificates, statuses, passes, time.perf_counter() - began, results[0].plan
-    )
+    assert plan is not None
+    return RidgePath(alphas, coef, offsets, certificates, statuses, passes, time.perf_counter() - began, plan)
 
 
 def _batch(

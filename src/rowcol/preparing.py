@@ -11,7 +11,7 @@ from .asking import how_to, plan_for, preconditioner_of
 from .core.problem import problem
 from .methods.choose import Plan
 from .methods.result import Result
-from .methods.routes import Kept
+from .methods.way import Kept
 from .solving import result_for
 
 

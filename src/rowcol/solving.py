@@ -14,17 +14,18 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 from threadpoolctl import threadpool_limits
 
-from .asking import How, choice_for, how_to, plan_for, plan_of, preconditioner_of
+from .asking import How, choice_for, how_to, plan_for, plan_of, preconditioner_of, start_of
 from .core.centre import centred, intercepts
-from .core.problem import Problem, answer, problem, scaled_bounds
+from .core.problem import Problem, answer, problem
 from .fitting import fit, plan_fit
 from .methods.choose import Choice, Plan, with_learned
 from .methods.costs import BY_LINES
 from .methods.loop import Outcome
 from .methods.ones import with_ones
 from .methods.progress import Progress
-from .methods.result import MEANING, WORST_FIRST, ConvergenceWarning, Result, StartWarning, Status, count_passes
-from .methods.routes import Kept, Way, follow
+from .methods.result import WORST_FIRST, ConvergenceWarning, Result, Status, count_passes, meaning
+from .methods.routes import follow
+from .methods.way import Kept, Way
 
 
 def solve(
@@ -60,9 +61,10 @@ def solve(
         float32 and complex64 are kept; steps and sums are in double precision all the same.
     y : array, (n,) or (n, q)
         One right-hand side or several, which share the picks and stop one by one. The answer has as many dimensions.
-    alpha : float
-        Ridge penalty, at least 0. With a kernel it must be above 0, and may be an array: one a point, or, (n, q), one a
-        point and right-hand side; there infinity leaves a point out, so that folds share every tile.
+    alpha : float or array, (q,)
+        Ridge penalty, at least 0; or one a right-hand side, all above 0, for which methods "cg" and "direct" share the
+        work. With a kernel it must be above 0, and an array means: one a point, or, (n, q), one a point and right-hand
+        side; there infinity leaves a point out, so that folds share every tile.
     kernel : kernel, str or callable, optional
         Kernel ridge regression (K + alpha) x = y on the points X, by tiles of K: see `rowcol.kernels`.
         `result.function` predicts. Methods are then "rk" (the paper's single steps), "blocks" (random blocks of points,
@@ -207,7 +209,7 @@ def result_for(
     offset = None
     if fit_intercept:
         asked, offset = centred(asked)
-    beta0, alpha0 = _start(x0, asked)
+    beta0, alpha0 = start_of(x0, asked)
     method, stop = how.method, how.stop
     with ExitStack() as stack:
         stack.enter_context(np.errstate(over="ignore", invalid="ignore", divide="ignore"))  # it is found, and said
@@ -272,12 +274,13 @@ def result_for(
         certificates=[outcome.certificates[i] for i in range(q)],
         history=outcome.history,
         plan=with_learned(plan, way.learned),
-        intercept=_intercept(asked, offset, outcome.beta),
+        intercept=_intercept(asked, offset, x),
         at_bound=_at_bound(asked, x),
     )
     if status not in (Status.CONVERGED, Status.CALLBACK):
         worst = result.certificate
-        reached = f"{MEANING[worst.kind]} = {worst.value:.1e} after {count_passes(result.passes)}, tol {stop.tol:.0e}"
+        told = meaning(worst.kind, result.intercept is not None)
+        reached = f"{told} = {worst.value:.1e} after {count_passes(result.passes)}, tol {stop.tol:.0e}"
         warnings.warn(f"{reached}: {message}", ConvergenceWarning, stacklevel=stacklevel)
     return result
 
@@ -285,69 +288,23 @@ def result_for(
 def _needs_ones(asked: Problem, choice: Choice) -> bool:
     needs = asked.shift is not None and choice.route in BY_LINES and sp.issparse(asked.X)
     if needs and asked.bounds is not None:
-        raise ValueError("bounds with an intercept need X − x̄, which is dense: pass X.toarray(), or no fit_intercept")
-    if needs and asked.alpha == 0 and choice.side == "rows":
         raise ValueError(
-            f"method={choice.route!r} by rows of a sparse X with an intercept needs alpha > 0, as no β fits ones: say "
-            "method='auto', 'cg' or 'rcd'"
+            "bounds with an intercept take no sparse X, as X − x̄ is dense: pass X.toarray(), or no fit_intercept"
+        )
+    if needs and asked.alpha == 0:
+        raise ValueError(
+            f"method={choice.route!r} on a sparse X with an intercept needs alpha > 0, as X − x̄ is dense: say "
+            "method='auto' or 'cg'"
         )
     return needs
 
 
-def _intercept(asked: Problem, offset: np.ndarray | None, beta: np.ndarray) -> Any:
+def _intercept(asked: Problem, offset: np.ndarray | None, x: np.ndarray) -> Any:
+    """b = ȳ − x̄ᵀx, of x as it is stored."""
     if offset is None:
         return None
-    b = intercepts(asked, offset, beta)
+    b = intercepts(asked, offset, x.reshape(x.shape[0], -1).T / asked.scale[:, None])
     return b[0].item() if asked.single else b
-
-
-def _start(x0: Any, asked: Problem) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """x0 as (q, p) β and, from an earlier Result that fits, (q, n) α."""
-    if x0 is None:
-        return _inside(np.zeros((len(asked.y), asked.X.shape[1])), asked), None
-    (q, n), p = asked.y.shape, asked.X.shape[1]
-    source, dual = (x0.x, x0.dual) if isinstance(x0, Result) else (x0, None)
-    beta = np.array(source)
-    if beta.dtype.kind not in "fiubc":
-        raise TypeError(f"x0 must be numbers or an earlier Result, got dtype {beta.dtype}")
-    if np.iscomplexobj(beta) and not np.iscomplexobj(asked.y):
-        raise TypeError("x0 is complex but X and y are real")
-    shape = (p,) if asked.single else (p, q)
-    if beta.shape != shape:
-        raise ValueError(f"x0 must have shape {shape}, got {beta.shape}")
-    if not np.isfinite(beta).all():
-        raise ValueError("x0 has a NaN or infinity")
-    # where y is zero so is the answer, wherever one starts
-    scale = np.where(asked.y.any(axis=1), asked.scale, np.inf)[:, None]
-    with np.errstate(over="ignore"):
-        rows_of = np.ascontiguousarray(beta.reshape(p, -1).T / scale, dtype=asked.y.dtype)
-    if not (np.abs(rows_of) < 1e140).all():
-        raise ValueError("x0 is too large beside y: rescale it, or start from zero")
-    if asked.bounds is not None:
-        return _inside(rows_of, asked), None
-    if dual is not None and np.shape(dual) == ((n,) if asked.single else (n, q)):
-        alpha = np.ascontiguousarray(np.reshape(dual, (n, -1)).T / scale, dtype=asked.y.dtype)
-        if (np.abs(alpha) < 1e140).all():
-            return rows_of, alpha
-    if not rows_of.any():
-        return None, None
-    if p > n and asked.alpha == 0:
-        warnings.warn(
-            "x0 may reach outside the row space of X, and then rows cannot find the minimum-norm solution: start from "
-            "zero, or pass an earlier Result of method 'rk' or 'rek' instead of its x",
-            StartWarning,
-            stacklevel=4,
-        )
-    return rows_of, None
-
-
-def _inside(beta: np.ndarray, asked: Problem) -> np.ndarray | None:
-    """The nearest start within the bounds; None if that is zero."""
-    box = scaled_bounds(asked)
-    start = beta if box is None else np.clip(beta, *box)
-    if not (np.abs(start) < 1e140).all():
-        raise ValueError("bounds are too far from zero beside y: rescale X or y")
-    return start if start.any() else None
 
 
 def _at_bound(asked: Problem, x: np.ndarray) -> Any:

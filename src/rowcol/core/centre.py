@@ -2,7 +2,7 @@
 
 min over β and b of ½‖W^½(y − Xβ − b)‖² + ½λ‖β‖² has b = ȳ − x̄ᵀβ with weighted means; what is left is the same problem
 without b in X − 1x̄ᵀ and y − ȳ. `centred` says so, products and factors subtract as they go, `intercepts` puts b back;
-`shifted` makes the copy that single steps on dense lines need.
+`centred_copy` makes what single steps on dense lines need.
 """
 
 from __future__ import annotations
@@ -33,20 +33,33 @@ def centred(problem: Problem) -> tuple[Problem, np.ndarray]:
         raise ValueError(explain_values(problem.X))
     live = None
     if column2 is not None:
-        # constant, up to the rounding of its mean: then it is nothing, not noise to be scaled up and fitted
-        noise2 = total * np.abs(mean) ** 2 * (16 * np.finfo(float).eps) ** 2
-        constant = np.flatnonzero(column2 <= noise2)
+        constant = _constant(problem.X, mean, column2, w)
         if constant.size:
             first = int(np.argmax(w > 0))
             value = problem.X[[first]][:, constant]
             mean[constant] = value.toarray().ravel() if sp.issparse(value) else value.ravel()
             column2[constant], live = 0.0, np.ones(len(mean))
             live[constant] = 0.0
+    counts = w > 0
     offset = problem.y @ (w / total)
+    offset = offset + (problem.y - offset[:, None]) @ (w / total)  # what the first sum lost
     y = problem.y - offset[:, None]
-    # a constant y leaves rounding errors, which are not to be fitted
-    y[np.abs(y).max(axis=1) <= 4 * np.finfo(float).eps * np.abs(offset)] = 0.0
+    even = problem.y[:, counts]
+    y[(even == even[:, :1]).all(axis=1)] = 0.0  # a constant y leaves rounding errors, which are not to be fitted
     return problem._replace(y=y, shift=Shift(mean, np.ones(n), column2, live)), offset
+
+
+def _constant(X: Any, mean: np.ndarray, column2: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """Columns whose rows that count are all equal: nothing is left of them, and rounding is not to be scaled up."""
+    nothing = (column2 == 0) & (mean == 0)
+    near = np.flatnonzero((column2 <= w.sum() * np.abs(mean) ** 2 * (64 * np.finfo(float).eps) ** 2) & ~nothing)
+    found = []
+    for j in near:  # few are so near to it that it takes a look
+        column = X[:, [j]].toarray()[:, 0] if sp.issparse(X) else X[:, j]
+        column = column[w > 0]
+        if (column == column[0]).all():
+            found.append(j)
+    return np.union1d(np.flatnonzero(nothing), np.array(found, dtype=int)).astype(int)
 
 
 def intercepts(problem: Problem, offset: np.ndarray, beta: np.ndarray) -> np.ndarray:
@@ -60,12 +73,16 @@ def scaled_shift(shift: Shift | None, root: np.ndarray) -> Shift | None:
     return None if shift is None else shift._replace(ones=shift.ones * root)
 
 
-def shifted(X: np.ndarray, shift: Shift) -> np.ndarray:
-    """X − u x̄ᵀ as an array, in double precision also where X is not: rounding X would change the problem."""
+def centred_copy(X: np.ndarray, shift: Shift, root: np.ndarray | None = None) -> np.ndarray:
+    """√w(X − 1x̄ᵀ) as an array, in double precision also where X is not: rounding X would change the problem.
+
+    Centred first: √w times a large mean would leave rounding errors that no later subtraction takes away.
+    """
     out = np.array(X, dtype=np.result_type(X.dtype, np.float64), order="K")
     for rows, columns in _parts(out):
         out[rows, columns] -= np.multiply.outer(shift.ones[rows], shift.mean[columns])
         out[rows, columns] *= 1.0 if shift.live is None else shift.live[columns]
+        out[rows, columns] *= 1.0 if root is None else root[rows, None]
     return out
 
 
@@ -93,12 +110,21 @@ def _squares(X: Any, mean: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.nd
             column, row = (X.indices[part], lines) if by_rows else (lines, X.indices[part])
             out += np.bincount(column, w[row] * np.abs(X.data[part] - mean[column]) ** 2, X.shape[1])
             met += np.bincount(column, w[row], X.shape[1])
-        return out + np.maximum(w.sum() - met, 0.0) * np.abs(mean) ** 2, off
+            off += _bins(column, w[row] * (X.data[part] - mean[column]), X.shape[1])
+        rest = np.maximum(w.sum() - met, 0.0)  # weight of the zeros that are not stored
+        rest[rest <= 1e-12 * w.sum()] = 0.0
+        return out + rest * np.abs(mean) ** 2, off - rest * mean
     for rows, columns in _parts(X):
         part = X[rows, columns] - mean[columns]
         off[columns] += w[rows] @ part
         out[columns] += w[rows] @ np.abs(part) ** 2
     return out, off
+
+
+def _bins(where: np.ndarray, values: np.ndarray, count: int) -> Any:
+    if np.iscomplexobj(values):
+        return np.bincount(where, values.real, count) + 1j * np.bincount(where, values.imag, count)
+    return np.bincount(where, values, count)
 
 
 def _parts(X: np.ndarray) -> list[tuple[slice, slice]]:

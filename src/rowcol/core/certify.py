@@ -151,6 +151,7 @@ def certify(
     y = _chosen(problem, ids)
     w = np.ones(n) if problem.weight is None else problem.weight
     known, many, image = bool((column2 >= 0).all()), len(ids), None
+    assert by.shift is None or problem.weight is None, "weights scale X before its means are taken off"
     lifted_y = y if by.shift is None else y + lifted(by, beta)
     if by.side == "operator":
         rho = y - times(by, beta)

@@ -8,6 +8,7 @@ share the blocks change no bit, and the rounding error of a sum grows with its l
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
 from typing import Any, NamedTuple
@@ -48,6 +49,20 @@ def products(X: Any, pool: Executor | None = None, shift: Shift | None = None) -
     by_rows = X.format == "csr" if hasattr(X, "format") else X.flags.c_contiguous
     lines, _ = row_lines(X) if by_rows else col_lines(X)
     return Products(X, "rows" if by_rows else "cols", lines, pool, {}, shift, True)
+
+
+def compile_for(by: Products) -> float:
+    """Call what products and looks will call, on no lines at all; the seconds that took, which are not a solve's."""
+    before = time.perf_counter()
+    if by.lines is not None:
+        kind = np.complex128 if np.iscomplexobj(by.X) else np.float64
+        none, w = np.zeros((1, 1), kind), np.ones(1)
+        norms(by.lines, 0, 0, w)
+        pulls(by.lines, 0, 0, none, none)
+        pushes(by.lines, 0, 0, none, none)
+        if by.side == "rows":
+            residuals(by.lines, 0, 0, none, none, w, none, none, w)
+    return time.perf_counter() - before
 
 
 def of_view(X: Any, view: View, pool: Executor | None = None) -> Products:

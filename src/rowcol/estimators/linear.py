@@ -6,7 +6,9 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from scipy.sparse.linalg import LinearOperator
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..core.problem import penalties
@@ -24,8 +26,6 @@ class Linear:
 
     def _solve(self: Any, X: Any, y: np.ndarray, alpha: Any, sample_weight: Any) -> None:
         """Solve, together where the targets' alphas allow, and set what was learned."""
-        if isinstance(sample_weight, Real):
-            sample_weight = np.full(X.shape[0], float(sample_weight))
         if np.iscomplexobj(X) or np.iscomplexobj(y):
             raise ValueError("Complex data not supported")
         many = y.ndim == 2
@@ -62,18 +62,14 @@ class Linear:
         if len(results) == 1:
             coef, dual, intercept = whole.x, whole.dual, whole.intercept
         else:
-            order = np.argsort(np.concatenate([np.arange(10**9)[c] if isinstance(c, slice) else c for c in columns]))
+            order = np.argsort(np.concatenate(columns))
             coef = np.hstack([r.x for r in results])[:, order]
             duals = [r.dual for r in results if r.dual is not None]
             dual = np.hstack(duals)[:, order] if len(duals) == len(results) else None
             intercept = np.concatenate([r.intercept for r in results])[order] if self.fit_intercept else None
         self.coef_ = coef.T if many else coef
         self.dual_coef_ = dual
-        self.intercept_ = 0.0 if intercept is None else intercept
-        if many and intercept is None:
-            self.intercept_ = 0.0
-        if coef.dtype == np.float32 and intercept is not None:
-            self.intercept_ = np.float32(intercept) if not many else np.asarray(intercept, np.float32)
+        self.intercept_ = 0.0 if intercept is None else intercept  # in double precision: it is as large as means are
 
     def _start(self: Any, X: Any, y: np.ndarray) -> Any:
         last = getattr(self, "result_", None)
@@ -81,6 +77,9 @@ class Linear:
             return None
         if last.x.shape != (X.shape[1], *y.shape[1:]):
             return None
+        with np.errstate(over="ignore"):
+            if not np.abs(last.x).max(initial=0.0) <= 1e100 * np.abs(y).max(initial=1e-200):
+                return None  # of another world
         # α of other rows is no start
         return last if last.dual is not None and len(last.dual) == X.shape[0] else last.x
 
@@ -95,7 +94,7 @@ def _groups(alpha: Any, q: int, solver: str) -> list[tuple[Any, Any]]:
     value = np.asarray(alpha)
     if value.ndim == 0 or value.size == 1:
         return [(slice(None), alpha if value.ndim == 0 else value.ravel()[0])]
-    if value.shape != (q,):
+    if value.shape != (q,) or value.dtype.kind not in "fiu":
         raise ValueError(f"alpha must be a number, or one a target: there are {q} targets, got shape {value.shape}")
     zero = value == 0
     if solver in (*BY_LINES, "subset"):  # single steps take one alpha at a time
@@ -104,6 +103,12 @@ def _groups(alpha: Any, q: int, solver: str) -> list[tuple[Any, Any]]:
         return [(np.flatnonzero(zero), 0.0), (np.flatnonzero(~zero), value[~zero])]
     penalties(value, q)
     return [(slice(None), value)]
+
+
+def _unbounded(model: Any) -> bool:
+    if model.positive:
+        raise AttributeError("partial_fit keeps no rows, without which positive=True cannot be kept: fit all together")
+    return True
 
 
 class Ridge(MultiOutputMixin, RegressorMixin, Linear, BaseEstimator):
@@ -126,7 +131,8 @@ class Ridge(MultiOutputMixin, RegressorMixin, Linear, BaseEstimator):
     positive : bool
         Keep every coefficient at 0 or above: by columns.
     warm_start : bool
-        Start from the last fit; its α too, where the rows are as many, so that it is an exact start for wide X as well.
+        Start from the last fit; from its α where the rows are as many, so that on the same X the start is exact also
+        when X is wide.
     covariance : bool
         Set `covariance_` and `standard_errors_`. Takes a factorization and memory for p x p numbers.
     random_state : None, int or generator
@@ -225,19 +231,31 @@ class Ridge(MultiOutputMixin, RegressorMixin, Linear, BaseEstimator):
         -------
         self
         """
+        for stale in ("covariance_", "standard_errors_"):
+            if hasattr(self, stale):
+                delattr(self, stale)
+        if isinstance(X, LinearOperator):
+            raise TypeError("X is a LinearOperator, which rowcol.solve(X, y, alpha=..., fit_intercept=True) takes")
         # NaN and infinity are found, and named, in the passes of the solve itself
         X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, ensure_all_finite=False, **KINDS)
+        if isinstance(sample_weight, Real):
+            sample_weight = np.full(X.shape[0], float(sample_weight))
+        zero = np.asarray(self._penalty()) == 0
+        if self.covariance and zero.any() and not zero.all():
+            raise ValueError("covariance=True takes alphas that are all 0 or all above 0")
         self._solve(X, np.asarray(y), self._penalty(), sample_weight)
         self._stream: Stream | None = None
         if self.covariance:
             self._errors(X, sample_weight)
         return self
 
+    @available_if(_unbounded)
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Fit to these rows and all those before: exact, as if they had come together; no row is kept.
+        """Fit to these rows and those of earlier calls: exact, as if they had come together; no row is kept.
 
-        What is kept is a triangle of n_features + n_targets squared numbers, whatever the number of rows (QR, so that
-        the condition of X is not squared); the certificate speaks of all rows.
+        What is kept is a triangle of (n_features + n_targets)² numbers, whatever the number of rows (QR, so that the
+        condition of X is not squared); a call takes about eighteen times that for a moment. The certificate speaks of
+        all rows. `fit` begins anew, and its rows are not among those of a later `partial_fit`.
 
         Parameters
         ----------
@@ -253,23 +271,30 @@ class Ridge(MultiOutputMixin, RegressorMixin, Linear, BaseEstimator):
             self, X, y, reset=so_far is None, multi_output=True, y_numeric=True, ensure_all_finite=False, **KINDS
         )
         y = np.asarray(y)
-        if self.positive:
-            raise ValueError("partial_fit does not keep coefficients positive: fit all rows together")
-        if so_far is None:
+        if so_far is None or so_far.fit_intercept != self.fit_intercept:
+            if so_far is not None:
+                raise ValueError("fit_intercept was changed between calls of partial_fit: begin anew with a clone")
             so_far = stream(X.shape[1], y, self.fit_intercept, self.memory)
         if isinstance(sample_weight, Real):
             sample_weight = np.full(X.shape[0], float(sample_weight))
-        so_far = self._stream = absorb(so_far, X, y, sample_weight)
+        so_far = absorb(so_far, X, y, sample_weight)
+        if so_far.weight == 0:
+            raise ValueError("sample_weight is 0 for all rows so far: there is nothing to fit yet")
         R, c = so_far.system()
         bare = {"method": self.solver, "tol": self.tol, "random_state": self.random_state, "n_jobs": self.n_jobs}
+        bare |= {"max_passes": self.max_iter, "max_seconds": self.max_seconds, "callback": self.callback}
         many, groups = y.ndim == 2, _groups(self._penalty(), y.shape[1] if y.ndim == 2 else 1, self.solver)
         results = [solve(R, c[:, k] if many else c[:, 0], alpha=a, progress=False, **bare) for k, a in groups]
         for (k, _), result in zip(groups, results, strict=True):
-            result.dual = None
+            result.x, result.dual = result.x.astype(X.dtype), None
             if self.fit_intercept:
                 result.intercept = so_far.intercept(result.x, k if many else 0)
+        self._stream = so_far  # now that nothing can fail, so that a call that did may be made again
         self._set(results, [k for k, _ in groups], many)
-        self.n_iter_, self.solver_, self.plan_ = 1, results[0].method, results[0].plan
+        self.n_iter_ = max(int(np.ceil(max(r.passes for r in results))), 1)
+        self.solver_, self.plan_ = results[0].method, results[0].plan
+        if self.covariance:
+            self._errors(R, None, so_far.weight)
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -288,14 +313,15 @@ class Ridge(MultiOutputMixin, RegressorMixin, Linear, BaseEstimator):
     def _penalty(self) -> Any:
         return self.alpha
 
-    def _errors(self, X: Any, sample_weight: Any) -> None:
+    def _errors(self, X: Any, sample_weight: Any, total: float | None = None) -> None:
         results = self.result_ if isinstance(self.result_, tuple) else (self.result_,)
         rss = np.concatenate([[c.residual_norm**2 for c in r.certificates] for r in results])
         alpha = np.broadcast_to(np.asarray(self._penalty(), float), len(rss))
-        if len(results) > 1:
-            raise ValueError("covariance=True takes targets that are solved together: one alpha, or all above 0")
+        if len(results) > 1:  # back in the order of the targets
+            each = np.unique(alpha)
+            rss = rss[np.argsort(np.concatenate([np.flatnonzero(alpha == a) for a in each]))]
         found = [
-            covariance(X, sample_weight, float(a), self.fit_intercept, float(r), self.memory)
+            covariance(X, sample_weight, float(a), self.fit_intercept, float(r), self.memory, total)
             for a, r in zip(alpha, rss, strict=True)
         ]
         single = self.coef_.ndim == 1
@@ -304,7 +330,7 @@ class Ridge(MultiOutputMixin, RegressorMixin, Linear, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = not (self.positive and self.fit_intercept)
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,8 @@ class RidgeClassifier(ClassifierMixin, Linear, BaseEstimator):
 
     Parameters
     ----------
-    alpha : float
-        The penalty, at least 0.
+    alpha : float or array, (n_classes,)
+        The penalty, at least 0: one, or one a class (one label).
     fit_intercept : bool
         Fit an intercept, which is not penalised.
     tol : float
@@ -109,6 +110,8 @@ class RidgeClassifier(ClassifierMixin, Linear, BaseEstimator):
         targets = np.asarray(self._labels.fit_transform(y), dtype=np.float64)
         if targets.shape[1] == 1 and len(self._labels.classes_) < 2:
             raise ValueError(f"y has one class only, {self._labels.classes_[0]!r}: it takes at least 2")
+        if isinstance(sample_weight, Real):
+            sample_weight = np.full(X.shape[0], float(sample_weight))
         if self.class_weight is not None:
             own = compute_sample_weight(self.class_weight, y)
             sample_weight = own if sample_weight is None else own * sample_weight

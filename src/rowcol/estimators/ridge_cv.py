@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.metrics import check_scoring, r2_score
+from sklearn.metrics._scorer import _BaseScorer as Scorer
 from sklearn.model_selection import check_cv
 from sklearn.utils.validation import validate_data
 
@@ -39,7 +41,8 @@ class RidgeCV(MultiOutputMixin, RegressorMixin, Linear, BaseEstimator):
     fit_intercept : bool
         Fit an intercept, which is not penalised.
     scoring : str or callable, optional
-        As in scikit-learn: the mean squared error if cv is None, R² otherwise, unless said.
+        As in scikit-learn: the mean squared error if cv is None, R² otherwise, unless said. A function of your own is
+        called with a model whose `predict` gives back what it gets, predictions in place of X, and y.
     cv : None, int, splitter or iterable
         None leaves out one row at a time, exactly, from one factorization; where that would be dear (both n and p in
         the thousands) it is 5 folds instead, which `cv_` tells. Otherwise folds as in scikit-learn. All folds and
@@ -131,7 +134,9 @@ class RidgeCV(MultiOutputMixin, RegressorMixin, Linear, BaseEstimator):
             raise ValueError("store_cv_results and alpha_per_target are for leave-one-out: cv=None")
         w = None
         if sample_weight is not None:
-            w = weights(np.broadcast_to(np.asarray(sample_weight, dtype=float), len(y)), X.shape[0])
+            if isinstance(sample_weight, Real):
+                sample_weight = np.full(X.shape[0], float(sample_weight))
+            w = weights(sample_weight, X.shape[0])
         memory = budget(self.memory)
         if self.cv is None and cheap(X, 0, memory):
             self._leave_one_out(X, y, w, alphas)
@@ -166,7 +171,7 @@ class RidgeCV(MultiOutputMixin, RegressorMixin, Linear, BaseEstimator):
             kept = squared * weight[:, None]
         else:
             score, kept = check_scoring(_Given(), scoring=self.scoring, allow_none=False), found
-            more = {} if w is None else {"sample_weight": weight}
+            more = {"sample_weight": weight} if w is not None and isinstance(score, Scorer) else {}
             targets = [[(one[:, [j]], Y[:, [j]]) for j in range(Y.shape[1])] for one in found]
             if not self.alpha_per_target:
                 targets = [[(one, Y)] for one in found]
@@ -183,7 +188,8 @@ class RidgeCV(MultiOutputMixin, RegressorMixin, Linear, BaseEstimator):
             self.cv_results_ = full.transpose(1, 2, 0) if y.ndim == 2 else full[:, :, 0].T
 
     def _folds(self, X: Any, y: np.ndarray, w: np.ndarray | None, alphas: np.ndarray, memory: int) -> None:
-        folds = list(check_cv(5 if self.cv is None else self.cv, y, classifier=False).split(X, y))
+        folds: Any = list(check_cv(5 if self.cv is None else self.cv, y, classifier=False).split(X, y))
+        folds = [tuple(np.flatnonzero(a) if np.asarray(a).dtype == bool else np.asarray(a) for a in f) for f in folds]
         Y = y.reshape(len(y), -1).astype(float)
         if cheap(X, len(folds), memory):
             found = predictions(X, Y, np.ones(len(y)) if w is None else w, alphas, self.fit_intercept, folds)
@@ -197,9 +203,11 @@ class RidgeCV(MultiOutputMixin, RegressorMixin, Linear, BaseEstimator):
         for f, ((_, test), fold) in enumerate(zip(folds, found, strict=True)):
             for k, one in enumerate(fold):
                 truth, guess = y[test], one if y.ndim == 2 else one[:, 0]
-                more = {} if w is None else {"sample_weight": w[test]}
-                own = r2_score if score is None else score
-                scores[k, f] = own(truth, guess, **more) if score is None else score(_Given(), guess, truth, **more)
+                own_scorer = score is None or isinstance(score, Scorer)
+                more = {"sample_weight": w[test]} if w is not None and own_scorer else {}
+                scores[k, f] = (
+                    r2_score(truth, guess, **more) if score is None else score(_Given(), guess, truth, **more)
+                )
         self._choose(alphas, scores.mean(axis=1))
 
     def _fold(self, X: Any, Y: np.ndarray, w: Any, alphas: np.ndarray, train: np.ndarray, test: np.ndarray) -> Any:
@@ -221,7 +229,11 @@ class RidgeCV(MultiOutputMixin, RegressorMixin, Linear, BaseEstimator):
         return np.asarray(rows[test] @ flat.T).T.reshape(k, q, -1).transpose(0, 2, 1) + path.intercept[:, None, :]
 
     def _choose(self, alphas: np.ndarray, scores: np.ndarray) -> None:
-        best = int(np.argmax(scores))
+        if np.isnan(scores).all():
+            raise ValueError(
+                "no score is a number: R² needs two rows in every fold; say scoring='neg_mean_squared_error'"
+            )
+        best = int(np.nanargmax(scores))
         self.scores_, self.alpha_, self.best_score_ = scores, float(alphas[best]), float(scores[best])
 
     def __sklearn_tags__(self) -> Any:

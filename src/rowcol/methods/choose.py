@@ -16,7 +16,8 @@ from scipy.sparse.linalg import LinearOperator
 from ..core.problem import Problem, shared
 from ..core.view import size
 from .costs import bytes_of, copies_of, gram_passes, sketch_passes
-from .factor import SMALL, Probe, probe
+from .factor import SMALL
+from .probe import Probe, probe
 from .result import count_passes
 from .rivals import rivals
 
@@ -173,16 +174,17 @@ def choose(asked: Problem, tol: float, memory: int, seed: np.random.SeedSequence
         by_rows, side = X.format == "csr", rates.settled(n, p)
         work = rates.passes[0 if side == "rows" else 1] if side else max(rates.passes)
         lies = by_rows == (side == "rows") if side else True
+        fits = all(bytes_of(name, asked, copies_of(name, asked)) <= memory for name in ("rk", "rcd"))
         if lies and work <= SWEEPS and side is not None:
             reasons.append(f"{side} lie in memory one after the other, and should take few sweeps")
             return Choice(LINE_OF[side], side, reasons)
-        if work <= SWEEPS and side is None:
+        if work <= SWEEPS and side is None and fits:
             reasons.append("there are about as many rows as columns: a pass of each is raced, and the better goes on")
             first, second = ("rk", "rcd") if by_rows else ("rcd", "rk")
             return Choice(first, SIDE_OF[first], reasons, rival=second)
         if not lies and work <= SWEEPS:
             reasons.append(f"{side} lie across the memory, and would take a copy")
-    lines = asked.shift is None  # with an intercept, rows and columns are not what is stored: steps on them need a copy
+    lines = asked.shift is None  # with an intercept, rows and columns are not what is stored
     if lines and plain and not dense and (by_rows or copies_of("rk", asked) <= memory / 2):
         reasons.append("rows of a sparse X touch few unknowns, and a pass or two tells whether they converge (25)")
         return Choice("rk", "rows", reasons)
@@ -272,8 +274,9 @@ def planned(
     passes: float | None,
 ) -> Plan:
     """The Plan of a Choice, with what it takes."""
-    copies = asked.copied + copies_of(choice.route, asked)
-    need = asked.copied + max(bytes_of(name, asked, copies_of(name, asked)) for name in (choice.route, *then))
+    first = [choice.route] if choice.rival is None else [choice.route, choice.rival]
+    copies = asked.copied + sum(copies_of(name, asked) for name in first)
+    need = asked.copied + max(bytes_of(name, asked, copies_of(name, asked)) for name in (*first, *then))
     return Plan(
         choice.route,
         choice.side,

@@ -78,6 +78,8 @@ def bytes_of(route: str, asked: Problem, copies: int) -> int:
     base = copies + 5 * vectors + 64 * 1024
     if asked.shift is not None:
         base += 2 * vectors + 8 * item * min(size(asked.X), PART)  # the means, and what is lifted by them
+        if route in ("sketch", "direct", "subset"):
+            base += min(n * p * item, 32_000_000)  # blocks less their means
     if route in ("rk", "rcd", "rek", "blocks", "sgs-cg"):
         lines = {"rk": n, "rcd": p, "rek": n + p}.get(route, max(n, p))
         bounded = asked.bounds is not None  # then moves are remembered, too
@@ -115,7 +117,7 @@ def copies_of(route: str, asked: Problem) -> int:
     if asked.shift is not None and route in BY_LINES and not sp.issparse(X):
         rows_first = route == "rk" or (route in ("sgs-cg", "blocks") and X.shape[0] < X.shape[1])
         turned = not (by_rows and by_cols) if route == "rek" else not (by_rows if rows_first else by_cols)
-        return whole * (2 if turned else 1) + (whole if asked.weight is not None else 0)
+        return whole * (2 if turned else 1)
     scaled = stored * (2 if X.dtype.itemsize < asked.y.dtype.itemsize else 1) if asked.weight is not None else 0
     if route == "rk" or (route == "sgs-cg" and X.shape[0] < X.shape[1]):
         return 0 if by_rows else stored

@@ -15,18 +15,15 @@ the next ones refine, with what the exact look found, so they cost nothing but t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.linalg as sl
 import scipy.sparse as sp
 
-from ..core.centre import shifted
-from ..core.certify import Evidence
-from ..core.problem import Problem, Shift, explain_values, ridge_of
-from ..core.products import Products, back, products, times
-from .loop import Round
+from ..core.problem import Shift, explain_values
+from ..core.products import Products, back, times
 
 SAFE = 1e12  # condition of G up to which Cholesky and refinement are enough
 NULL = 1e-12  # ‖Xv‖ ≤ NULL·√m·‖X‖ for a unit vector v: X is rank-deficient along v
@@ -180,14 +177,20 @@ def from_blocks(
     R, c = np.ascontiguousarray(R[:m, :m]), R[:m, m:]
     R = np.vstack([R, np.zeros((m - len(R), m), dtype)])
     c = np.vstack([c, np.zeros((m - len(c), q), dtype)])
-    cut = max(n, p) * 2.0**-52
-    if not always_svd:
+    cut, most = max(n, p) * 2.0**-52, m
+    if shift is not None:
+        # rows that sum to nothing have one rank less; and means leave rounding errors, which are no rank
+        most = min(m, int(np.count_nonzero(shift.ones)) - 1)
+        noise = float(np.linalg.norm(shift.mean if wide else shift.mean * scale) * np.linalg.norm(shift.ones))
+        cut *= max(1.0, noise / max(float(np.linalg.norm(R)), 1e-300))
+    if not always_svd and (most == m or alpha > 0):
         rcond = float(sl.lapack.get_lapack_funcs(("trcon",), (R,))[0](R)[0])
         if rcond > 100 * cut:
             made = Factor("qr", scale, R, None, None, 1 / rcond, m, 0.0)
             return made, (sl.solve_triangular(R, c, check_finite=False) * scale[:, None]).T
     U, s, Vh = sl.svd(R, check_finite=False, lapack_driver="gesdd")
     keep = s > cut * s[0] if s[0] > 0 else s > 0
+    keep[most:] = keep[most:] & (alpha > 0)
     null = None if keep.all() else _orthonormal((Vh[~keep].conj() * scale).T)
     V, s = Vh[keep].conj().T, s[keep]
     made = Factor("svd", scale, V, s**2, null, float(s[0] / s[-1]) if s.size else np.inf, int(keep.sum()), cut)
@@ -219,177 +222,3 @@ def _scale(squares: np.ndarray) -> np.ndarray:
 
 def _orthonormal(N: np.ndarray) -> np.ndarray:
     return np.linalg.qr(N / np.maximum(np.linalg.norm(N, axis=0), 1e-300))[0]
-
-
-@dataclass
-class Probe:
-    """The solution of a few random rows, and how well it fits them: what a plan asks, and where `subset` starts."""
-
-    rows: np.ndarray
-    X: np.ndarray  # these rows, dense and in double precision
-    factor: Factor
-    beta: np.ndarray  # (q, p)
-    misfit: np.ndarray  # (q,) ‖y − Xβ‖ / ‖y‖ on these rows
-
-    def fits(self, tol: float) -> bool:
-        """Do all these rows agree, well enough for the others to be asked?"""
-        return bool((self.misfit <= 0.3 * tol).all()) and self.factor.rank == self.X.shape[1]
-
-
-def probe(problem: Problem, seed: np.random.SeedSequence, count: int, known: int = 0) -> Probe:
-    """Solve `count` random rows by QR; more of them where these do not determine β."""
-    n, p = problem.X.shape
-    rows = np.sort(np.random.default_rng(seed).choice(n, count, replace=False, shuffle=False))
-    part = (problem.X.tocsr() if sp.issparse(problem.X) else problem.X)[rows]
-    X = np.ascontiguousarray(part.toarray() if sp.issparse(part) else part, dtype=problem.y.dtype)
-    if problem.shift is not None:
-        X = shifted(X, problem.shift._replace(ones=problem.shift.ones[rows]))
-    y = np.ascontiguousarray(problem.y[:, rows])
-    factor, beta = _quick(X, y) or from_blocks(X, y, 0.0, problem.y.dtype, False, False)
-    size = np.maximum(np.linalg.norm(y, axis=1), 1e-300)
-    found = Probe(rows, X, factor, beta, np.linalg.norm(y - beta @ X.T, axis=1) / size)
-    if factor.rank == p or 2 * count > n or factor.rank <= known:  # more rows that add no rank: it is X that lacks it
-        return found
-    return probe(problem, seed, 2 * count, factor.rank)
-
-
-def _quick(X: np.ndarray, y: np.ndarray) -> tuple[Factor, np.ndarray] | None:
-    """Cholesky and two refinements, a third of the time of QR; None where the condition is not that of a tame X."""
-    factor = from_gram(products(X), gram(X, X.dtype, False), 0.0, False, tame=1e7)
-    if factor is None:
-        return None
-    beta = np.zeros((len(y), X.shape[1]), X.dtype)
-    for _ in range(3):
-        beta = beta + factor.apply(((y - beta @ X.T).conj() @ X).conj())
-    return factor, beta
-
-
-@dataclass
-class Direct:
-    """Solve, look, refine: a `Mover`. With a `Probe`, on its rows only."""
-
-    problem: Problem
-    by: Products
-    ids: np.ndarray
-    beta: np.ndarray
-    alpha: np.ndarray | None  # of wide X
-    factor: Factor | None = None
-    probe: Probe | None = None
-    started: bool = False
-    slope: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))  # what the next correction removes
-    last: np.ndarray = field(default_factory=lambda: np.empty(0))  # (q,) certificates of the look before
-    value: np.ndarray = field(default_factory=lambda: np.empty(0))  # and of the last look
-    patience: float = np.inf
-    columns: np.ndarray | None = None  # ‖X_j‖², from the Gram matrix
-
-    def __post_init__(self) -> None:
-        self.value = self.last = np.full(self.ids.size, np.inf)
-        self.slope = np.zeros((self.ids.size, min(self.by.shape)), self.beta.dtype)
-
-    @property
-    def needs_solution(self) -> bool:
-        """A sample of rows says nothing of what no β fits."""
-        return self.probe is not None
-
-    @property
-    def wide(self) -> bool:
-        """Is the small Gram matrix that of the rows?"""
-        return self.by.shape[0] < self.by.shape[1]
-
-    def advance(self, room: float, deadline: float) -> Round:
-        """Solve at first; then refine by what the look found; then, if that does not help, factor more safely."""
-        q = self.ids.size
-        stuck, passes = np.zeros(q, bool), 0.0
-        if not self.started:
-            passes, self.started = self._solve(safely=False), True
-        else:
-            stuck = ~(self.value < 0.5 * self.last)
-            self.last, self.value = self.value, np.full(q, np.inf)
-            if not stuck.all():
-                passes = self._correct()
-            elif self.factor is not None and self.factor.kind in ("cholesky", "eigen", "spectrum"):
-                passes, stuck = self._solve(safely=True), np.zeros(q, bool)
-                self.last = np.full(q, np.inf)
-        self.slope = np.zeros((q, min(self.by.shape)), self.beta.dtype)
-        return Round(passes, 1, np.zeros(q), np.zeros(q), stuck)
-
-    def _solve(self, safely: bool) -> float:
-        problem, X, y = self.problem, self.problem.X, self.problem.y[self.ids]
-        n, p = X.shape
-        if self.probe is not None:
-            self.factor, self.beta = self.probe.factor, self.probe.beta[self.ids].copy()
-            return float(len(self.probe.rows)) / n
-        small, passes, shift = n * p * min(n, p) <= SMALL, 0.0, problem.shift
-        if safely:
-            self.factor = None
-        if self.factor is None and problem.each is not None:
-            self.factor, passes = spectrum(X, y.dtype, self.wide, shift, safely), 2.0 if safely else 1.0
-        if self.factor is None and not (safely or small):
-            G = gram(X, y.dtype, self.wide, shift)
-            self.columns = None if self.wide else np.real(np.diagonal(G)).copy()
-            self.factor, passes = from_gram(self.by, G, problem.alpha, self.wide), 1.0
-        if self.factor is None:
-            self.factor, self.beta = from_blocks(X, y, problem.alpha, y.dtype, self.wide, small, shift)
-            passes += 2.0
-            if not self.wide:
-                self.factor.polish(self.by)
-                self.beta = self.factor.inside(self.beta)
-                return passes
-        # from zero: what is there is the solution's right-hand side
-        self.slope, self.beta = y if self.wide else back(self.by, y), np.zeros((len(y), p), y.dtype)
-        self.alpha = np.zeros_like(y) if self.wide else None
-        return passes + 1.0 + self._correct()
-
-    def _correct(self) -> float:
-        assert self.factor is not None
-        lam = 0.0 if self.problem.each is None else ridge_of(self.problem, self.ids)
-        if not self.wide:
-            self.beta = self.factor.inside(self.beta + self.factor.apply(self.slope, lam))
-            return 0.0
-        assert self.alpha is not None
-        self.alpha = self.alpha + self.factor.apply(self.slope, lam)
-        self.beta = back(self.by, self.alpha)
-        return 1.0
-
-    def answers(self) -> tuple[np.ndarray, np.ndarray | None]:
-        """β, and α where X is wide."""
-        return self.beta, self.alpha
-
-    def learn(self, place: int, evidence: Evidence, k: int) -> None:
-        """What is left to correct."""
-        if not self.started:  # a look at the user's x0, which is not used further
-            return
-        self.value[place] = evidence.certificates[k].value
-        lam = self.problem.alpha if self.problem.each is None else self.problem.each[self.ids[place]]
-        if self.probe is not None:
-            left = evidence.residual[k][self.probe.rows]
-            self.slope[place] = (left.conj() @ self.probe.X).conj()
-        elif self.wide:
-            assert self.alpha is not None
-            self.slope[place] = evidence.residual[k] - lam * self.alpha[place]
-        else:
-            self.slope[place] = evidence.slope[k] - lam * self.beta[place]
-
-    def keep(self, mask: np.ndarray) -> None:
-        """Go on with some right-hand sides only."""
-        for name in ("ids", "beta", "slope", "last", "value"):
-            setattr(self, name, getattr(self, name)[mask])
-        self.alpha = None if self.alpha is None else self.alpha[mask]
-
-    def column_norms(self) -> np.ndarray | None:
-        """The diagonal of the Gram matrix, where it was formed."""
-        return self.columns
-
-
-def direct(
-    problem: Problem,
-    by: Products,
-    factor: Factor | None = None,
-    start: Probe | None = None,
-    beta0: np.ndarray | None = None,
-) -> Direct:
-    """A mover that factors the small Gram matrix, or starts from the solution of a few rows."""
-    (q, n), p = problem.y.shape, problem.X.shape[1]
-    alpha = np.zeros((q, n), problem.y.dtype) if n < p else None
-    beta = np.zeros((q, p), problem.y.dtype) if beta0 is None else beta0.copy()
-    return Direct(problem, by, np.arange(q), beta, alpha, factor, start)

@@ -7,6 +7,7 @@ where it is not met yet, it is done again from there, with y − (b + s), for wh
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -22,7 +23,8 @@ from .given import scaled
 from .loop import Outcome, joined
 from .progress import Progress
 from .result import Status
-from .routes import Way, follow
+from .routes import follow
+from .way import Way
 
 ROUNDS = 4
 
@@ -32,11 +34,15 @@ def with_ones(way: Way, choice: Choice, beta0: np.ndarray | None, alpha0: np.nda
     asked, q = way.asked, len(way.asked.y)
     assert asked.shift is not None
     stop, tol, whole, beta, alpha = way.stop, way.stop.tol, None, beta0, alpha0
+    began = time.perf_counter()
     for _ in range(ROUNDS):
         # from β = β_y − bβ_1 on, y − b is nearer to what β is for, and little is left for ones to mend
         b = np.zeros(q) if beta is None else -beta @ asked.shift.mean
         inner = _inner(way, asked, b)
-        inner.stop = stop._replace(tol=tol, max_passes=stop.max_passes - (0.0 if whole is None else whole.passes))
+        spent = (0.0, 0.0) if whole is None else (whole.passes, time.perf_counter() - began - whole.compiling)
+        inner.stop = stop._replace(
+            tol=tol, max_passes=stop.max_passes - spent[0], max_seconds=max(stop.max_seconds - spent[1], 0.0)
+        )
         out = follow(inner, choice, _more(beta), _more(alpha))
         pair = _combined(way, asked, out, b)
         beta, alpha = pair.beta.copy(), None if pair.alpha is None else pair.alpha.copy()

@@ -37,6 +37,9 @@ def predict(
     if part is None:
         part = X[:, where] if n < p else X[where]
     part = part.toarray() if sp.issparse(part) else part
+    if asked.shift is not None:
+        rows, columns = (slice(None), where) if n < p else (where, slice(None))
+        part = part - np.multiply.outer(asked.shift.ones[rows], asked.shift.mean[columns])
     values = np.linalg.svd(np.asarray(part, asked.y.dtype), compute_uv=False) ** 2 * (long / len(where))
     # A sample spreads the values by (1 ± √(m/k))², as random matrices do; all of X by (1 ± √(m/N))² only.
     few, all_ = math.sqrt(m / len(where)), math.sqrt(m / long)

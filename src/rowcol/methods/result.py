@@ -76,6 +76,11 @@ MEANING = {
 }
 
 
+def meaning(kind: str, intercept: bool = False) -> str:
+    """What a certificate's value is; with an intercept, of y without its mean."""
+    return MEANING[kind].replace("‖y‖", "‖y − ȳ‖") if intercept else MEANING[kind]
+
+
 def count_passes(passes: float) -> str:
     """1 pass, 2.5 passes, 1,000 passes."""
     number = f"{passes:,.0f}" if passes >= 100 else f"{passes:.3g}"
@@ -156,9 +161,11 @@ class Result:
         Why it was done so, and what was learned on the way.
     at_bound : int or ndarray, (q,), or None
         How many unknowns are at a bound; None where none were given.
-    intercept, function, error_estimate
-        Of kernel ridge regression only: b where one was asked for; f itself, to be called with new points; and, from
-        the preconditioner, an estimate of ‖f − f*‖ far tighter than `error_bound`.
+    intercept : float, ndarray (q,), or None
+        b, where one was asked for. Certificates then speak of y − ȳ and of X without its means.
+    function, error_estimate
+        Of kernel ridge regression only: f itself, to be called with new points; and, from the preconditioner, an
+        estimate of ‖f − f*‖ far tighter than `error_bound`.
 
     Examples
     --------
@@ -239,6 +246,7 @@ class Result:
         storing = f", storing {c.storing:.0e}" if c.storing else ""
         shape = f"{self.x.shape[0]} unknowns" + (f" x {self.x.shape[1]} right-hand sides" if self.x.ndim == 2 else "")
         what = "β" if self.function is None else "f"
+        told = meaning(c.kind, self.intercept is not None)
         bound_by = "" if self.at_bound is None else f", {np.sum(self.at_bound):,} at a bound"
         rows = [
             ("status", f"{self.status.name}: {self.message}"),
@@ -246,7 +254,7 @@ class Result:
             ("method", self.method + ("" if self.sampler == "none" else f", sampler {self.sampler}")),
             (
                 "certificate",
-                f"{MEANING[c.kind]} = {c.value:.2e} (tol {self.tol:.0e}, rounding {c.rounding:.0e}{storing}){worst}",
+                f"{told} = {c.value:.2e} (tol {self.tol:.0e}, rounding {c.rounding:.0e}{storing}){worst}",
             ),
             ("residual norm", f"{residual:.6g}{worst}"),
             ("gradient norm", "not measured" if np.isnan(gradient) else f"{gradient:.3g}{worst}"),

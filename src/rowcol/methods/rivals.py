@@ -25,7 +25,7 @@ class Rivals(NamedTuple):
 
     def told(self) -> str:
         """Both rates in a sentence."""
-        by = [f"{rate:.2g} a pass ({count_passes(p)})" for rate, p in zip(self.rate, self.passes, strict=True)]
+        by = [f"{rate:.4g} a pass ({count_passes(p)})" for rate, p in zip(self.rate, self.passes, strict=True)]
         return f"single steps multiply the error by {by[0]} at most by rows (36), {by[1]} by columns (38)"
 
     def settled(self, n: int, p: int) -> str | None:

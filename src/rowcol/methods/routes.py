@@ -1,85 +1,30 @@
-"""From a route's name to a Mover, and from one route to the next: `follow` takes the way a Plan begins."""
+"""From one route to the next: `follow` takes the way a Plan begins."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from concurrent.futures import Executor
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-from scipy.sparse.linalg import LinearOperator
 
-from ..core.centre import scaled_shift, shifted
+from ..core.centre import centred_copy, scaled_shift
 from ..core.problem import Problem, answer, ridge_of, shared
 from ..core.problem import some as some_of
-from ..core.products import Products, back, of_view, products
-from ..core.sampler import sampler as make_sampler
-from ..core.sampler import take
-from ..core.view import both, cols, rows, unknowns
-from . import coordinate, extended
-from .blocks import blocks
-from .bounded import bounded
 from .choose import SIDE_OF, Choice, after
-from .conjugate import Precondition, Seen, conjugate, jacobi, sweeps
+from .conjugate import Seen
 from .costs import BY_LINES, gram_passes, sketch_passes
-from .factor import Direct, Factor, direct, probe
+from .direct import Direct
 from .given import held_by, scaled, zero_rows
-from .loop import Mover, Outcome, joined, run
-from .progress import Bar, Progress
+from .loop import Outcome, joined, run
+from .movers import mover_of
+from .progress import Progress
 from .result import Status, count_passes
-from .shifted import shifted as shifted_cg
-from .sketch import OVERSAMPLE, Sketched, full_sketch, low_rank
 from .stop import Stop
+from .way import Way
 
 ASTRAY = 1e-7  # of ‖β‖ outside the row space, and it is not said to be in it
-
-
-@dataclass
-class Kept:
-    """What can be used again for other right-hand sides of the same X."""
-
-    scaled: Any = None  # √w X
-    shifted: Any = None  # that without the means of its columns, where lines are stepped on
-    factor: Factor | None = None
-    sketch: dict[str, Sketched] = field(default_factory=dict)
-    precondition: Precondition | None = None  # the user's own
-
-    @property
-    def bytes(self) -> int:
-        """Memory kept."""
-        held = sum(held_by(a) for a in (self.scaled, self.shifted) if a is not None)
-        return held + (0 if self.factor is None else self.factor.bytes) + sum(f.bytes for f in self.sketch.values())
-
-
-@dataclass
-class Way:
-    """What every route of one solve shares."""
-
-    asked: Problem
-    sampler: Any
-    stop: Stop
-    seed: np.random.SeedSequence
-    memory: int
-    callback: Callable[[Progress], object] | None
-    bar: Bar | None
-    pool: Executor | None
-    jobs: int
-    kept: Kept
-    auto: bool
-    learned: list[str] = field(default_factory=list)
-    taken: list[str] = field(default_factory=list)
-    row_space: bool = True  # is the β of this route in the row space, by construction?
-    proven: bool = True  # and those of all routes by which a right-hand side converged?
-    factor: Factor | None = None  # of all of X, where one was made
-    column2: np.ndarray | None = None  # ‖W^½X_j‖², once known
-
-    def __post_init__(self) -> None:
-        if self.asked.shift is not None and self.asked.shift.column2 is not None:
-            self.column2 = self.asked.shift.column2.copy()
 
 
 def follow(way: Way, choice: Choice, beta0: np.ndarray | None, alpha0: np.ndarray | None) -> Outcome:
@@ -123,10 +68,24 @@ def _race(way: Way, choice: Choice, beta0: np.ndarray | None, alpha0: np.ndarray
     assert choice.rival is not None
     if way.stop.max_passes < 3:
         return None
-    lap, began, tried = way.stop._replace(max_passes=1.0), time.perf_counter(), []
+    lap, began = way.stop._replace(max_passes=1.0), time.perf_counter()
+    tried: list[tuple[float, str, Outcome]] = []
+    everyone, stopped = list(range(len(way.asked.y))), []
+
+    def watch(done: Outcome | None, part: Progress) -> object:
+        """A lap's last round ends by its own limit: that a callback wants to stop is to be remembered."""
+        assert way.callback is not None
+        end = way.callback(part) if done is None else _whole(way.callback, way.asked, done, everyone, part)
+        stopped.append(bool(end))
+        return end
+
     for name in (choice.route, choice.rival):
-        out = _take(way, way.asked, name, SIDE_OF[name], choice, beta0, alpha0, lap, way.callback)
+        seen = None if way.callback is None else partial(watch, tried[0][2] if tried else None)
+        out = _take(way, way.asked, name, SIDE_OF[name], choice, beta0, alpha0, lap, seen)
         tried.append((max(c.value for c in out.certificates.values()), name, out))
+        if any(stopped):
+            left = {i: s if s is Status.CONVERGED else Status.CALLBACK for i, s in out.statuses.items()}
+            out.statuses = left
         if not set(out.statuses.values()) <= {Status.PASSES, Status.CONVERGED} or out.all_converged:
             break
     (best, name, first), lost = min(tried, key=lambda one: one[0]), max(tried, key=lambda one: one[0])
@@ -142,10 +101,10 @@ def _race(way: Way, choice: Choice, beta0: np.ndarray | None, alpha0: np.ndarray
     stop = way.stop._replace(
         max_passes=way.stop.max_passes - first.passes, max_seconds=max(way.stop.max_seconds - spent, 0.0)
     )
-    watch = None if way.callback is None else partial(_whole, way.callback, way.asked, first, go_on)
+    told = None if way.callback is None else partial(_whole, way.callback, way.asked, first, go_on)
     alpha = None if first.alpha is None else first.alpha[go_on]
     way.taken.pop()
-    more = _take(way, some_of(way.asked, go_on), name, SIDE_OF[name], choice, first.beta[go_on], alpha, stop, watch)
+    more = _take(way, some_of(way.asked, go_on), name, SIDE_OF[name], choice, first.beta[go_on], alpha, stop, told)
     return joined(first, more, go_on)
 
 
@@ -200,7 +159,18 @@ def _take(
     way.row_space = beta0 is None or way.row_space
     given = asked
     by_rows = route == "rk" or (route == "sgs-cg" and side == "rows")
-    if asked.weight is not None and not by_rows:
+    copy_centred = asked.shift is not None and route in BY_LINES
+    if copy_centred:
+        assert asked.shift is not None
+        root = None if asked.weight is None or by_rows else np.sqrt(asked.weight)
+        if way.kept.shifted is None:
+            way.kept.shifted = centred_copy(asked.X, asked.shift, root)
+        given = asked._replace(X=way.kept.shifted, shift=None, copied=asked.copied + held_by(way.kept.shifted))
+        if root is not None:
+            given = given._replace(y=asked.y * root, weight=None)
+            if alpha0 is not None:
+                alpha0 = np.divide(alpha0, root, out=np.zeros_like(alpha0), where=root > 0)
+    elif asked.weight is not None and not by_rows:
         if way.kept.scaled is None:
             way.kept.scaled = scaled(asked.X, asked.weight)
         root = np.sqrt(asked.weight)
@@ -208,11 +178,8 @@ def _take(
         given = given._replace(copied=asked.copied + held_by(given.X))
         if alpha0 is not None:
             alpha0 = np.divide(alpha0, root, out=np.zeros_like(alpha0), where=root > 0)
-    if given.shift is not None and route in BY_LINES:
-        if way.kept.shifted is None:
-            way.kept.shifted = shifted(given.X, given.shift)
-        given = given._replace(X=way.kept.shifted, shift=None, copied=given.copied + held_by(way.kept.shifted))
-    mover, kind, look, compiling, copied = _mover(way, given, route, side, choice, beta0, alpha0, seen)
+    way.compiling = 0.0
+    mover, kind, look, compiling, copied = mover_of(way, given, route, side, choice, beta0, alpha0, seen)
     out = run(
         given,
         mover,
@@ -225,7 +192,7 @@ def _take(
     )
     if out.column2 is not None and (out.column2 >= 0).all():
         way.column2 = out.column2
-    out.compiling, out.sampler = compiling, kind
+    out.compiling, out.sampler = compiling + way.compiling, kind
     out.copied = given.copied - asked.copied + getattr(mover, "copied", copied)
     out.zero_rows = zero_rows(given, out, stop.tol) if asked.shift is None else {}
     if route == "rk" and asked.alpha == 0:
@@ -267,118 +234,3 @@ def _otherwise(way: Way, given: Problem, route: str, side: str) -> float:
     return {"sketch": sketch_passes(given.X), "sgs-cg": 6.0, "cg": 60.0 if route == "sgs-cg" else 12.0}.get(
         onward[0], np.inf
     )
-
-
-def _mover(
-    way: Way,
-    given: Problem,
-    route: str,
-    side: str,
-    choice: Choice | None,
-    beta0: np.ndarray | None,
-    alpha0: np.ndarray | None,
-    seen: Seen | None,
-) -> tuple[Mover, str, bool, float, int]:
-    """The Mover of a route, its sampler's name, whether to look first, seconds compiling and bytes copied."""
-    if route in BY_LINES:
-        return _by_lines(way, given, route, side, beta0, alpha0)
-    by = products(given.X, way.pool, given.shift)
-    if alpha0 is not None and beta0 is not None and seen is None:
-        beta0 = back(by, alpha0)  # of this X, and of the rows that count
-    if route == "direct":
-        factor = way.kept.factor
-        if factor is not None and (factor.kind == "spectrum") != (given.each is not None):
-            factor = None  # made for one alpha, or for many
-        if factor is not None and np.iscomplexobj(factor.upper) and not np.iscomplexobj(given.y):
-            factor = None  # made for a complex y
-        return direct(given, by, factor, None, beta0), "none", beta0 is not None and seen is None, 0.0, 0
-    if route == "subset":
-        sample = choice.sample if choice is not None else None
-        if sample is None or given.weight is not None:
-            sample = probe(given, way.seed, min(2 * given.X.shape[1], given.X.shape[0]))
-        return direct(given, by, None, sample, beta0), "uniform", beta0 is not None, 0.0, sample.X.nbytes
-    where = "rows" if side == "rows" else "cols"
-    precondition: Any = way.kept.precondition
-    if route == "sketch":
-        precondition = _sketch(way, given, by, where)
-        start, precondition.start = precondition.start, None  # it is this y's own
-        beta0 = start if beta0 is None else beta0
-        # by columns, the few directions of a low-rank sketch are in the row space up to 1e-8 or so only
-        way.row_space = way.row_space and where == "rows"
-    if precondition is None and where == "cols" and given.X.shape[0] >= given.X.shape[1]:
-        precondition = jacobi(given, by, way.seed, way.column2)
-        way.row_space = way.row_space and precondition is None
-    base = shared(given) if precondition is None and beta0 is None else None
-    if base is not None:
-        return shifted_cg(given, by, where, base, way.stop.tol), "none", False, 0.0, 0
-    mover = conjugate(given, by, where, beta0, alpha0 if where == "rows" else None, precondition, seen)
-    if way.column2 is not None:
-        mover.column = np.sqrt(way.column2)  # so that it knows its certificate as it goes
-    if route == "sketch":
-        mover.spent = 4.0
-    look = beta0 is not None and seen is None
-    if way.kept.precondition is not None:
-        way.row_space = False
-    return mover, "none", look, 0.0, 0
-
-
-def _sketch(way: Way, given: Problem, by: Products, where: str) -> Sketched:
-    n, p = given.X.shape
-    kept = way.kept.sketch.get(where)
-    if kept is not None and np.iscomplexobj(given.y) < any(
-        np.iscomplexobj(a) for a in (kept.upper, kept.U) if a is not None
-    ):
-        del way.kept.sketch[where]  # made for a complex y
-    if where not in way.kept.sketch:
-        made = None
-        if not isinstance(given.X, LinearOperator) and max(n, p) >= 2 * OVERSAMPLE * min(n, p):
-            made = full_sketch(given, way.seed)
-        way.kept.sketch[where] = made or low_rank(given, by, where, way.seed)
-    return way.kept.sketch[where]
-
-
-def _by_lines(
-    way: Way, given: Problem, route: str, side: str, beta0: np.ndarray | None, alpha0: np.ndarray | None
-) -> tuple[Mover, str, bool, float, int]:
-    view = {"rows": rows, "columns": cols, "both": both}[SIDE_OF.get(route, side)](given)
-    kind = way.sampler
-    if isinstance(kind, str) and kind == "auto":
-        # neighbours in a row are read quickly, but are often alike: with a penalty they took five times the passes
-        many_sparse_rows = side == "rows" and sp.issparse(given.X) and given.X.shape[0] >= 10_000
-        kind = "chunks" if many_sparse_rows and given.alpha == 0 else "shuffled"
-        if route in ("sgs-cg", "blocks"):
-            kind = "cyclic"
-        elif not way.auto:
-            kind = "norms"
-    if view.side == "both":
-        now = extended.start(given, view, beta0, alpha0)
-    elif view.side == "rows":
-        now = coordinate.start_rows(given, view, beta0, alpha0)
-    else:
-        now = coordinate.start_cols(given, view, beta0)
-    before = time.perf_counter()
-    coordinate.compile_for(view, now, kind if isinstance(kind, str) else "norms")
-    compiling = time.perf_counter() - before
-    name, warm = kind if isinstance(kind, str) else "weights", beta0 is not None
-    by = of_view(given.X, view, way.pool)
-    mover: Mover
-    if route == "sgs-cg":
-        order = take(make_sampler(kind, view.b.shape[1], way.seed), view.b.shape[1])
-        mover = sweeps(given, view, now, by, order, way.jobs)
-    elif route == "blocks":
-        mover = blocks(given, view, by, unknowns(view, now), now.s.copy(), way.seed)
-    else:
-        source: Any
-        if view.side == "both":
-            source = extended.picks(given, view, now, kind, way.seed)
-        else:
-            source = coordinate.picks(view, now, kind, way.seed, given.weight)
-        plain = coordinate.coordinate(given, view, source, now, way.pool, way.jobs)
-        # a named method or sampler takes single steps, as always
-        mover = bounded(plain) if given.bounds is not None and way.auto and way.sampler == "auto" else plain
-    # dependent lines make the small systems of blocks nearly singular, and β leaves the row space by rounding
-    if (view.side == "cols" or route == "blocks") and given.alpha == 0:
-        way.row_space = False
-    elif view.side == "both":
-        way.row_space = way.row_space or alpha0 is not None
-    return mover, name, warm, compiling, view.copied

@@ -4,7 +4,7 @@ Tall X: each fold's share is taken off the p x p sums of all rows; the eigenvalu
 Wide X: the n x n matrix XXᵀ is formed once; a fold uses the part of it that belongs to its rows. Leaving one out takes
 no fold at all: the residual becomes r_i/(1 − h_i), with h_i the leverage, from the same eigenvalues.
 
-Everything is relative to the mean of all rows, so that little cancels; weights are repetitions.
+Means are taken off before rows are multiplied, where they are large; weights are repetitions.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ from .costs import gram_passes, size
 from .factor import BLOCK_BYTES
 
 Folds = Sequence[tuple[np.ndarray, np.ndarray]]
+LOST = 1e3  # times the rest: means that are larger are taken off before multiplying
 TINY = 1e-12  # 1 − h is above 0 but for rounding: a row that fits itself alone is predicted by nothing
+EXACT = 1e9  # numbers n²p up to which all singular vectors are taken: a second or so
+MOST = 0.99  # of the sums of all rows: a fold that has more is not subtracted from them
 SMALL = 1e10  # numbers touched: seconds, whatever the layout
 SOLVED = 60.0  # passes: what iterating for all alphas of a fold is taken to cost
 
@@ -59,17 +62,21 @@ def left_out(X: Any, Y: np.ndarray, w: np.ndarray, alphas: np.ndarray, intercept
     n, p = X.shape
     out = np.empty((len(alphas), *Y.shape))
     total = w.sum()
-    if n < p:
-        K = _kernel(X, w, intercept)
-        values, V, _, centre = _spectrum(K, Y, w, np.arange(n), intercept)
+    if n < p or n * n * p <= EXACT:
         root = np.sqrt(w)[:, None]
+        if n * n * p <= EXACT:  # singular values, which squares would cost half their digits
+            values, V, centre = _singular(X, Y, w, intercept)
+        else:
+            values, V, _, centre = _spectrum(_kernel(X, w, intercept), Y, w, np.arange(n), intercept)
+            if intercept:  # its own direction, of which nothing is left
+                V = np.delete(V, at := int(np.argmax(np.abs(V.T @ root[:, 0]))), axis=1)
+                values = np.delete(values, at)
         dual = V.T @ (root * (Y - centre))
         for k, a in enumerate(alphas):
             # r and 1 − h as they are, not as what is left of y and of one: for small alpha both are small
             share = a / (values + a)
-            rest = (V**2) @ share - (w / total if intercept else 0.0)
-            left = (V @ (share[:, None] * dual)) / root
-            out[k] = Y - left / np.maximum(rest, TINY)[:, None]
+            rest = (V**2) @ share
+            out[k] = Y - (V @ (share[:, None] * dual)) / root / np.maximum(rest, TINY)[:, None]
         return out
     mean, sums = _mean(X, w, intercept), None
     for rows, part in _blocks(X, mean):
@@ -85,6 +92,21 @@ def left_out(X: Any, Y: np.ndarray, w: np.ndarray, alphas: np.ndarray, intercept
     return out
 
 
+def _singular(X: Any, Y: np.ndarray, w: np.ndarray, intercept: bool) -> tuple[np.ndarray, np.ndarray, Any]:
+    """Squared singular values of W^½X, centred, and zeros; a basis of what the intercept leaves; the mean of Y."""
+    pi, root = w / w.sum(), np.sqrt(w)[:, None]
+    A = X.toarray().astype(np.float64) if sp.issparse(X) else np.asarray(X, np.float64)
+    for _ in range(2 if intercept else 0):  # the second time, what the first mean lost
+        A = A - pi @ A
+    U, s, _ = sl.svd(root * A, full_matrices=False, check_finite=False)
+    first = [root / np.linalg.norm(root)] if intercept else []
+    count = min(len(s), len(A) - len(first))
+    basis = np.linalg.qr(np.hstack([*first, U[:, :count]]), mode="complete")[0][:, len(first) :]
+    values = np.zeros(basis.shape[1])
+    values[:count] = s[:count] ** 2
+    return values, basis, pi @ Y if intercept else 0.0
+
+
 # --- wide: the n x n matrix ----------------------------------------------------------------------------------------
 
 
@@ -92,15 +114,17 @@ def _kernel(X: Any, w: np.ndarray, intercept: bool) -> np.ndarray:
     """XXᵀ without the mean of all rows."""
     mean = _mean(X, w, intercept)
     n, p = X.shape
-    K = np.zeros((n, n))
     if sp.issparse(X):
         Z = X.astype(np.float64)
-        K += (Z @ Z.T).toarray()
         cross = np.asarray(Z @ mean)
-        return K - cross[:, None] - cross + mean @ mean
+        K = (Z @ Z.T).toarray() - cross[:, None] - cross + mean @ mean
+        if mean @ mean <= LOST * np.median(np.diagonal(K)):  # otherwise means are most of it, and cancel
+            return K
+    K = np.zeros((n, n))
     step = max(BLOCK_BYTES // (8 * n), 1)
     for j in range(0, p, step):
-        part = X[:, j : j + step] - mean[j : j + step]
+        part = X[:, j : j + step]
+        part = (part.toarray() if sp.issparse(part) else part) - mean[j : j + step]
         K += part @ part.T
     return K
 
@@ -125,20 +149,19 @@ def _spectrum(
 
 def _tall(X: Any, Y: np.ndarray, w: np.ndarray, alphas: np.ndarray, intercept: bool, folds: Folds) -> list:
     n = X.shape[0]
-    mean, seen = _mean(X, w, intercept), np.zeros(n, int)
-    for train, test in folds:
-        seen[test] += 1
-        split = len(train) + len(test) == n
-        if not split:
-            seen[0] = 2
-    apart = bool((seen == 1).all())  # every row is tested once, and trained on otherwise
-    parts = [_sums(X, Y, w, mean, test if apart else train) for train, test in folds]
-    total = None
-    for one in parts if apart else []:
-        total = _add(total, one)
+    mean = _mean(X, w, intercept)
+    everyone = np.arange(n)
+    # is every row of a fold either trained on, once, or tested?
+    split = [bool((np.bincount(np.concatenate(fold), minlength=n) == 1).all()) for fold in folds]
+    total = _sums(X, Y, w, mean, everyone) if any(split) else None
     out = []
-    for (_, test), own in zip(folds, parts, strict=True):
-        sums = own if total is None else tuple(a - b for a, b in zip(total, own, strict=True))
+    for (train, test), apart in zip(folds, split, strict=True):
+        sums = None
+        if apart and total is not None:
+            own = _sums(X, Y, w, mean, test)
+            if (np.diagonal(own[0]) <= MOST * np.diagonal(total[0])).all():  # else what is left would be rounding
+                sums = tuple(a - b for a, b in zip(total, own, strict=True))
+        sums = _sums(X, Y, w, mean, train) if sums is None else sums
         values, V, offset, centre, pulled = _factor(sums, intercept)
         B = np.concatenate([V @ (pulled / (values + a)[:, None]) for a in alphas], axis=1)
         found = np.empty((len(test), B.shape[1]))
