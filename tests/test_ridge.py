@@ -284,6 +284,12 @@ def test_positive_coefficients(alpha, fit_intercept, rng):
     with pytest.raises(ValueError, match="take no sparse X"):
         rowcol.Ridge(positive=True).fit(sp.csr_array(X), Y)
     assert (rowcol.Ridge(positive=True, fit_intercept=False).fit(sp.csr_array(X), Y).coef_ >= 0).all()
+    apart = rowcol.Ridge([1.0, 3.0], positive=True, tol=1e-9).fit(X, Y)
+    for k, a in enumerate((1.0, 3.0)):
+        alone = rowcol.Ridge(a, positive=True, tol=1e-9).fit(X, Y[:, k])
+        np.testing.assert_allclose(apart.coef_[k], alone.coef_, atol=1e-7)
+    with pytest.raises(ValueError, match="bounds take one alpha"):
+        rowcol.solve(X, Y, alpha=[1.0, 2.0], bounds=(0, 1))
 
 
 def test_classes_labels_and_weights():

@@ -5,14 +5,14 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.3.0"
+__version__ = "0.4.0"
 
 if TYPE_CHECKING:
     from . import zoo as zoo
     from .core import kernels as kernels
     from .core.certify import Certificate as Certificate
     from .estimators.kernel_ridge import KernelRidge as KernelRidge
-    from .estimators.linear import LeastSquares as LeastSquares
+    from .estimators.least_squares import LeastSquares as LeastSquares
     from .estimators.linear import Ridge as Ridge
     from .estimators.ridge_classifier import RidgeClassifier as RidgeClassifier
     from .estimators.ridge_cv import RidgeCV as RidgeCV
@@ -36,7 +36,7 @@ _HOME = {
     "ConvergenceWarning": "methods.result",
     "History": "methods.result",
     "KernelRidge": "estimators.kernel_ridge",
-    "LeastSquares": "estimators.linear",
+    "LeastSquares": "estimators.least_squares",
     "Plan": "methods.choose",
     "Prepared": "preparing",
     "Progress": "methods.progress",

@@ -149,6 +149,8 @@ def _within_bounds(asked: Problem, how: How, kept: Kept) -> Choice:
         raise ValueError(f"bounds are kept by columns only: say method='rcd' or 'auto', not {how.method!r}")
     if isinstance(asked.X, LinearOperator):
         raise TypeError("bounds need the columns of X: pass it as an array or a sparse array, not as a LinearOperator")
+    if asked.each is not None:
+        raise ValueError("bounds take one alpha: solve the right-hand sides of each by themselves")
     copies = copies_of("rcd", asked)
     need = bytes_of("rcd", asked, copies)
     if copies and need > how.memory:

@@ -1,4 +1,4 @@
-"""`Ridge` and `LeastSquares`: scikit-learn's, by rows or by columns, with a certificate."""
+"""`Ridge`: scikit-learn's, by rows or by columns, with a certificate; and what linear estimators share."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ class Linear:
         if np.iscomplexobj(X) or np.iscomplexobj(y):
             raise ValueError("Complex data not supported")
         many = y.ndim == 2
-        groups = _groups(alpha, y.shape[1] if many else 1, self.solver)
+        bounded = getattr(self, "positive", False)
+        groups = _groups(alpha, y.shape[1] if many else 1, "rcd" if bounded else self.solver)
         x0 = self._start(X, y) if len(groups) == 1 else None
         results = []
         for columns, one in groups:
@@ -48,7 +49,7 @@ class Linear:
                 "callback": self.callback,
                 "progress": self.progress,
             }
-            if getattr(self, "positive", False):
+            if bounded:
                 options["bounds"] = (0.0, np.inf)
             results.append(solve(X, y[:, columns] if many else y, **options))
         self._set(results, [c for c, _ in groups], many)
@@ -335,67 +336,3 @@ class Ridge(MultiOutputMixin, RegressorMixin, Linear, BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "coef_")
-
-
-class LeastSquares(Ridge):
-    """Least squares: min ‖y − Xβ − b‖², and of all such β the shortest; certified.
-
-    What was found is said: `result_.solution` is "unique", "least squares", "minimum norm", "minimum-norm least
-    squares", each only where it is so.
-
-    Parameters
-    ----------
-    fit_intercept, tol, max_iter, max_seconds, solver, positive, warm_start, covariance, random_state, memory, n_jobs, \
-callback, progress
-        As of `Ridge`. tol: ‖y − Xβ − b‖ ≤ tol‖y − ȳ‖ if that can be had, or else |X_j·r| ≤ tol‖X_j‖‖r‖, column by
-        column.
-
-    Attributes
-    ----------
-    coef_, intercept_, result_, plan_, n_iter_, solver_, covariance_, standard_errors_, n_features_in_, \
-feature_names_in_
-        As of `Ridge`. The covariance is s²(XᵀWX)⁻¹ with s² = ‖W^½r‖²/(Σw − p − 1).
-    dual_coef_ : ndarray or None
-        α with β = (X − x̄)ᵀα, where rows were stepped on.
-
-    Examples
-    --------
-    >>> import numpy as np, rowcol
-    >>> model = rowcol.LeastSquares(fit_intercept=False).fit(np.array([[1.0, 1.0]]), [2.0])
-    >>> model.coef_.tolist(), model.result_.solution
-    ([1.0, 1.0], 'minimum norm')
-    """
-
-    def __init__(
-        self,
-        *,
-        fit_intercept: bool = True,
-        tol: float = 1e-6,
-        max_iter: float | None = None,
-        max_seconds: float | None = None,
-        solver: str = "auto",
-        positive: bool = False,
-        warm_start: bool = False,
-        covariance: bool = False,
-        random_state: Any = None,
-        memory: Any = None,
-        n_jobs: int | None = None,
-        callback: Any = None,
-        progress: bool | None = None,
-    ) -> None:
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_seconds = max_seconds
-        self.solver = solver
-        self.positive = positive
-        self.warm_start = warm_start
-        self.covariance = covariance
-        self.random_state = random_state
-        self.memory = memory
-        self.n_jobs = n_jobs
-        self.callback = callback
-        self.progress = progress
-
-    def _penalty(self) -> float:
-        return 0.0

@@ -119,12 +119,13 @@ def copies_of(route: str, asked: Problem) -> int:
         turned = not (by_rows and by_cols) if route == "rek" else not (by_rows if rows_first else by_cols)
         return whole * (2 if turned else 1)
     scaled = stored * (2 if X.dtype.itemsize < asked.y.dtype.itemsize else 1) if asked.weight is not None else 0
+    narrow = 4 * X.nnz if sp.issparse(X) and X.indices.dtype.itemsize > 4 and max(X.shape) < 2**31 else 0
     if route == "rk" or (route == "sgs-cg" and X.shape[0] < X.shape[1]):
-        return 0 if by_rows else stored
+        return narrow if by_rows else stored  # indices are read as 32 bits where that is enough
     if route == "blocks" and X.shape[0] < X.shape[1]:
         return scaled + (0 if by_rows else stored)
     if route in ("rcd", "sgs-cg", "blocks"):
-        return scaled + (0 if by_cols else scaled or stored)
+        return scaled + (narrow if by_cols else scaled or stored)
     if route == "rek":
         return scaled + (0 if by_rows and by_cols else scaled or stored)
     return scaled

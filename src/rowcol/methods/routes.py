@@ -79,9 +79,14 @@ def _race(way: Way, choice: Choice, beta0: np.ndarray | None, alpha0: np.ndarray
         stopped.append(bool(end))
         return end
 
+    # turned once, and used again by the one that goes on
+    X = way.asked.X
+    lies = {"rk": X if X.format == "csr" else X.tocsr(), "rcd": X if X.format == "csc" else X.tocsc()}
+    turned = sum(held_by(a) for a in lies.values() if a is not X)
     for name in (choice.route, choice.rival):
         seen = None if way.callback is None else partial(watch, tried[0][2] if tried else None)
-        out = _take(way, way.asked, name, SIDE_OF[name], choice, beta0, alpha0, lap, seen)
+        asked = way.asked._replace(X=lies[name])
+        out = _take(way, asked, name, SIDE_OF[name], choice, beta0, alpha0, lap, seen)
         tried.append((max(c.value for c in out.certificates.values()), name, out))
         if any(stopped):
             left = {i: s if s is Status.CONVERGED else Status.CALLBACK for i, s in out.statuses.items()}
@@ -94,6 +99,7 @@ def _race(way: Way, choice: Choice, beta0: np.ndarray | None, alpha0: np.ndarray
         way.learned.append(f"raced for a pass: {sides[name]} reached {best:.1e}, {sides[lost[1]]} {lost[0]:.1e}")
         first.passes, first.steps = first.passes + lost[2].passes, first.steps + lost[2].steps
         way.taken.remove(f"{lost[1]} {SIDE_OF[lost[1]]}")
+    first.copied = turned + sum(out.copied for *_, out in tried)
     if not set(first.statuses.values()) <= {Status.PASSES, Status.CONVERGED} or first.all_converged:
         return first
     go_on = [i for i, status in first.statuses.items() if status is not Status.CONVERGED]
@@ -104,7 +110,9 @@ def _race(way: Way, choice: Choice, beta0: np.ndarray | None, alpha0: np.ndarray
     told = None if way.callback is None else partial(_whole, way.callback, way.asked, first, go_on)
     alpha = None if first.alpha is None else first.alpha[go_on]
     way.taken.pop()
-    more = _take(way, some_of(way.asked, go_on), name, SIDE_OF[name], choice, first.beta[go_on], alpha, stop, told)
+    some = some_of(way.asked._replace(X=lies[name]), go_on)
+    more = _take(way, some, name, SIDE_OF[name], choice, first.beta[go_on], alpha, stop, told)
+    more.copied = 0  # the same as in its lap
     return joined(first, more, go_on)
 
 

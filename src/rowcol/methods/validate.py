@@ -83,6 +83,8 @@ def left_out(X: Any, Y: np.ndarray, w: np.ndarray, alphas: np.ndarray, intercept
         sums = _add(sums, _moments(part, Y[rows], w[rows]))
     assert sums is not None
     values, V, offset, centre, pulled = _factor(sums, intercept)
+    if _lost(values, alphas):
+        values, V, offset, centre, pulled = _safe_factor(X, Y, w, mean, np.arange(n), intercept)
     for rows, part in _blocks(X, mean):
         U = (part - offset) @ V
         for k, a in enumerate(alphas):
@@ -163,6 +165,8 @@ def _tall(X: Any, Y: np.ndarray, w: np.ndarray, alphas: np.ndarray, intercept: b
                 sums = tuple(a - b for a, b in zip(total, own, strict=True))
         sums = _sums(X, Y, w, mean, train) if sums is None else sums
         values, V, offset, centre, pulled = _factor(sums, intercept)
+        if _lost(values, alphas):
+            values, V, offset, centre, pulled = _safe_factor(X, Y, w, mean, train, intercept)
         B = np.concatenate([V @ (pulled / (values + a)[:, None]) for a in alphas], axis=1)
         found = np.empty((len(test), B.shape[1]))
         for rows, part in _blocks(X, mean, test):
@@ -214,3 +218,26 @@ def _factor(sums: tuple, intercept: bool) -> tuple[np.ndarray, np.ndarray, Any, 
         c = c - np.multiply.outer(s, t / total)
     values, V = sl.eigh(G, check_finite=False, driver="evd")
     return np.maximum(values, 0.0), V, offset, centre, V.T @ c
+
+
+def _lost(values: np.ndarray, alphas: np.ndarray) -> bool:
+    """Are small eigenvalues, with the least alpha, within the rounding errors of large ones?"""
+    return bool(2.0**-52 * len(values) * values[-1] > 1e-6 * (values[0] + alphas.min()))
+
+
+def _safe_factor(
+    X: Any, Y: np.ndarray, w: np.ndarray, mean: np.ndarray, where: np.ndarray, intercept: bool
+) -> tuple[np.ndarray, np.ndarray, Any, Any, np.ndarray]:
+    """The same as `_factor`, of these rows, from the singular values of QR's R: they are not squared."""
+    p, total = X.shape[1], w[where].sum()
+    offset, centre = np.zeros(p), np.zeros(Y.shape[1])
+    if intercept:
+        for rows, part in _blocks(X, mean, where):
+            offset = offset + w[where[rows]] @ part / total
+        centre = w[where] @ Y[where] / total
+    R = np.zeros((0, p + Y.shape[1]))
+    for rows, part in _blocks(X, mean, where):
+        both = np.hstack([part - offset, Y[where[rows]] - centre]) * np.sqrt(w[where[rows]])[:, None]
+        R = np.asarray(np.linalg.qr(np.vstack([R, both]), mode="r"))
+    U, s, Vh = sl.svd(R[:, :p], full_matrices=False, check_finite=False)
+    return s**2, Vh.T, offset, centre, s[:, None] * (U.T @ R[:, p:])
