@@ -223,9 +223,9 @@ def ridge_wide(n: int, p: int, penalty: float) -> Dataset:
     return Dataset("", X, X @ beta + alpha * dual, alpha, beta, (1e-4, 1e-8), "ridge")
 
 
-def with_intercept(make: Callable[..., Dataset], **sizes: Any) -> Dataset:
+def with_intercept(base: Callable[..., Dataset], **sizes: Any) -> Dataset:
     """The same X, off its origin where it is dense: a dual that sums to zero is the intercept's own condition."""
-    plain = make(**sizes)
+    plain = base(**sizes)
     rng = np.random.default_rng(13)
     X = plain.X if sp.issparse(plain.X) else plain.X + rng.uniform(-2, 2, plain.X.shape[1])
     dual = rng.standard_normal(X.shape[0])
@@ -298,9 +298,9 @@ SPECS: dict[str, Spec] = {
     "ridge-tall-C": _spec(ridge_tall, *RIDGE, penalty=0.1, order="C", targets=(1e-4,)),
     "ridge-wide": _spec(ridge_wide, (500, 50_000), (500, 2_500), penalty=1e-6),
     "ridge-scaled": _spec(ridge_scaled, (20_000, 200), (1_000, 40)),
-    "intercept-text": _spec(with_intercept, (20_000, 50_000), (1_000, 2_500), make=text),
-    "intercept-tall": _spec(with_intercept, *RIDGE, make=ridge_tall, penalty=1e-6, order="C", targets=(1e-8,)),
-    "intercept-wide": _spec(with_intercept, (500, 50_000), (500, 2_500), make=ridge_wide, penalty=1e-6),
+    "intercept-text": _spec(with_intercept, (20_000, 50_000), (1_000, 2_500), base=text),
+    "intercept-tall": _spec(with_intercept, *RIDGE, base=ridge_tall, penalty=1e-6, order="C", targets=(1e-8,)),
+    "intercept-wide": _spec(with_intercept, (500, 50_000), (500, 2_500), base=ridge_wide, penalty=1e-6),
 }
 
 

@@ -96,16 +96,14 @@ CLAIMS = (
         "wide dense ridge: 2.5x scikit-learn's Ridge()",
         2.5,
         lambda row: row.over("Ridge"),
-        lambda row: row.facts["alpha"] > 0 and row.facts["shape"][0] < row.facts["shape"][1] and not _sparse(row),
+        lambda row: _ridge(row) and row.facts["shape"][0] < row.facts["shape"][1] and row.facts["order"] != "sparse",
     ),
-    Claim(
-        "ridge: 3x sag and saga", 3, lambda row: row.over("Ridge sag", "Ridge saga"), lambda row: row.facts["alpha"] > 0
-    ),
+    Claim("ridge: 3x sag and saga", 3, lambda row: row.over("Ridge sag", "Ridge saga"), lambda row: _ridge(row)),
 )
 
 
-def _sparse(row: Row) -> bool:
-    return bool(row.facts["order"] == "sparse")
+def _ridge(row: Row) -> bool:
+    return bool(row.facts.get("alpha"))
 
 
 def judge(rows: list[Row]) -> list[tuple[Claim, list[Row], list[Row]]]:

@@ -348,8 +348,6 @@ def test_bad_data_are_named():
         rowcol.solve(X, np.where(y == y[4], np.inf, y), kernel="rbf", alpha=1.0)
     with pytest.raises(TypeError, match="real y"):
         rowcol.solve(X, y * 1j, kernel="rbf", alpha=1.0)
-    with pytest.raises(ValueError, match="fit_intercept is for kernels"):
-        rowcol.solve(X, y, fit_intercept=True)
     function = rowcol.solve(X, y, kernel="rbf", alpha=1.0).function
     with pytest.raises(ValueError, match="4 features"):
         function(X[:, :2])

@@ -32,7 +32,7 @@ feature_names_in_
     --------
     >>> import numpy as np, rowcol
     >>> model = rowcol.LeastSquares(fit_intercept=False).fit(np.array([[1.0, 1.0]]), [2.0])
-    >>> model.coef_.tolist(), model.result_.solution
+    >>> model.coef_.round(9).tolist(), model.result_.solution
     ([1.0, 1.0], 'minimum norm')
     """
 

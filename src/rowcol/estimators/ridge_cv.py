@@ -74,7 +74,7 @@ class RidgeCV(MultiOutputMixin, RegressorMixin, Linear, BaseEstimator):
     >>> X = rng.standard_normal((100, 30))
     >>> model = rowcol.RidgeCV(np.logspace(-3, 3, 7)).fit(X, X[:, 0] + rng.standard_normal(100))
     >>> float(model.alpha_), model.cv_
-    (100.0, 'leave-one-out, from one factorization')
+    (10.0, 'leave-one-out, from one factorization')
     """
 
     def __init__(
