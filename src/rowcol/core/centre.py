@@ -7,6 +7,7 @@ without b in X − 1x̄ᵀ and y − ȳ. `centred` says so, products and factors
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,10 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
 from .problem import Problem, Shift, explain_values
+from .products import norms_of, products, pull_all, residual_pass
 
 PART = 250_000  # numbers looked at together
+CANCELS = 1e-4  # of Σw x²: what is less after the mean is taken off is summed again
 
 
 def centred(problem: Problem) -> tuple[Problem, np.ndarray]:
@@ -24,11 +27,7 @@ def centred(problem: Problem) -> tuple[Problem, np.ndarray]:
     w = np.ones(n) if problem.weight is None else problem.weight
     total = w.sum()
     with np.errstate(over="ignore", invalid="ignore"):
-        mean = _weighted_sum(problem.X, w) / total
-        column2 = None
-        if not isinstance(problem.X, LinearOperator):
-            column2, off = _squares(problem.X, mean, w)
-            mean, column2 = mean + off / total, np.maximum(column2 - np.abs(off) ** 2 / total, 0.0)
+        mean, column2 = _moments(problem.X, w)
     if not np.isfinite(mean).all() or (column2 is not None and not np.isfinite(column2).all()):
         raise ValueError(explain_values(problem.X))
     live = None
@@ -86,16 +85,33 @@ def centred_copy(X: np.ndarray, shift: Shift, root: np.ndarray | None = None) ->
     return out
 
 
-def _weighted_sum(X: Any, w: np.ndarray) -> np.ndarray:
-    """Σ_i w_i x_i."""
+def _moments(X: Any, w: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    """x̄ and Σ_i w_i |x_ij − x̄_j|²: by one compiled pass, and anew where that cancels; no squares of an operator."""
+    total = w.sum()
     if isinstance(X, LinearOperator):
-        return np.asarray(X.rmatvec(w.astype(X.dtype))).reshape(-1).conj()
+        return np.asarray(X.rmatvec(w.astype(X.dtype))).reshape(-1).conj() / total, None
     if sp.issparse(X):
-        return np.asarray(X.T @ w)
-    total = np.zeros(X.shape[1], np.result_type(X.dtype, np.float64))
-    for rows, columns in _parts(X):
-        total[columns] += w[rows] @ X[rows, columns]
-    return total
+        mean = np.asarray(X.T @ w) / total
+        column2, off = _squares(X, mean, w)
+        return mean + off / total, np.maximum(column2 - np.abs(off) ** 2 / total, 0.0)
+    by, n = products(X), X.shape[0]
+    kind = np.complex128 if np.iscomplexobj(X) else np.float64
+    if by.side == "rows":
+        nothing = np.zeros((1, X.shape[1]), kind)
+        _, sums, squares = residual_pass(by, np.ones((1, n), kind), nothing, w, True)
+        mean = sums[0].conj() / total
+    else:
+        mean = pull_all(by, w[None].astype(kind))[0] / total
+        even = bool((w == w[0]).all())
+        squares = w[0] * norms_of(by) if even else np.full(len(mean), np.inf)
+    column2 = squares - total * np.abs(mean) ** 2
+    far = np.flatnonzero(~(column2 > CANCELS * squares))  # NaN too
+    for part in np.array_split(far, -(-far.size // 64)) if far.size else []:
+        some = X if part.size == X.shape[1] else X[:, part]
+        column2[part], off = _squares(some, mean[part], w)
+        mean[part] += off / total
+        column2[part] = np.maximum(column2[part] - np.abs(off) ** 2 / total, 0.0)
+    return mean, column2
 
 
 def _squares(X: Any, mean: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -104,9 +120,12 @@ def _squares(X: Any, mean: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.nd
     if sp.issparse(X):
         met = np.zeros(X.shape[1])  # weight of the entries stored
         by_rows = X.format == "csr"
-        for start in range(0, X.data.size, PART):
-            part = slice(start, start + PART)
-            lines = np.searchsorted(X.indptr, np.arange(start, min(start + PART, X.data.size)), side="right") - 1
+        cuts = np.searchsorted(X.indptr, np.arange(0, X.data.size + PART, PART), side="left").clip(
+            max=len(X.indptr) - 1
+        )
+        for first, last in pairwise(np.unique(cuts)):  # whole lines, about PART entries of them
+            part = slice(X.indptr[first], X.indptr[last])
+            lines = np.repeat(np.arange(first, last), np.diff(X.indptr[first : last + 1]))
             column, row = (X.indices[part], lines) if by_rows else (lines, X.indices[part])
             out += np.bincount(column, w[row] * np.abs(X.data[part] - mean[column]) ** 2, X.shape[1])
             met += np.bincount(column, w[row], X.shape[1])

@@ -39,6 +39,7 @@ from .products import (
     Products,
     back,
     blocks,
+    by_matrices,
     chain,
     lifted,
     longest,
@@ -48,6 +49,7 @@ from .products import (
     pull_all,
     push_all,
     residual_pass,
+    several,
     stored,
     times,
 )
@@ -159,6 +161,10 @@ def certify(
         terms_rho, terms_slope = p, n
         if not known:
             column2[:] = _largest(by, np.vstack([y, rho])) ** 2 / p
+    elif by.side == "cols" and known and several(by, beta):
+        rho, slope = by_matrices(by, lifted_y, beta, w)
+        slope = lowered(by, rho, slope)
+        terms_rho, terms_slope = p, chain(blocks(n, p, n * p))
     elif by.side == "cols":  # weights are all ones here: weighted columns are scaled beforehand
         rho = lifted_y + push_all(by, -beta.conj()).conj()
         slope = lowered(by, rho, pull_all(by, rho.conj()).conj())

@@ -213,16 +213,31 @@ def residual_pass(
         return part, square
 
     image, total = np.zeros((many, width), r.dtype), np.zeros(width if squares else 0)
-    if by.blas and many >= SEVERAL and not squares and _by_blas(by, s) and width <= BLOCK:
-        for a, b in blocks(y.shape[1], width, entries):  # the same blocks, so the chains of the sums are no longer
-            part = by.X[a:b]
-            r[:, a:b] = y[:, a:b] - s @ part.T
-            image += ((r[:, a:b] * weight[a:b]).conj() @ part).conj()
-        return r, image, total
+    if not squares and several(by, s):
+        return (*by_matrices(by, y, s, weight, r), total)
     for part, square in spread(by.pool, block, blocks(y.shape[1], width, entries)):
         image += part
         total += square
     return r, image, total
+
+
+def several(by: Products, s: np.ndarray) -> bool:
+    """May these vectors be multiplied together, by BLAS? Only where bits need not be those of each alone."""
+    return by.blas and len(s) >= SEVERAL and _by_blas(by, s) and by.shape[1] <= BLOCK
+
+
+def by_matrices(
+    by: Products, y: np.ndarray, s: np.ndarray, weight: np.ndarray, r: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """r = y − X s and Xᴴ W r of several vectors, by blocks of rows as short as those of `residual_pass`."""
+    n, p = by.shape
+    r = np.empty((len(s), n), np.result_type(y, s)) if r is None else r
+    image = np.zeros((len(s), p), r.dtype)
+    for a, b in blocks(n, p, n * p):
+        part = by.X[a:b]
+        r[:, a:b] = y[:, a:b] - s @ part.T
+        image += ((r[:, a:b] * weight[a:b]).conj() @ part).conj()
+    return r, image
 
 
 def misfit_pass(by: Products, y: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

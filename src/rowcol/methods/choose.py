@@ -132,7 +132,7 @@ def choose(asked: Problem, tol: float, memory: int, seed: np.random.SeedSequence
         reasons.append("X is an operator: it multiplies, but has no rows or columns to step on")
         return Choice("cg", "columns", reasons)
     reasons.append(_regime(n, p, asked.alpha))
-    rates = rivals(asked, tol) if asked.alpha > 0 and asked.shift is None else None
+    rates = rivals(asked, tol) if asked.alpha > 0 else None
     if rates is not None:
         reasons.append(rates.told())
     gram_fits = bytes_of("direct", asked, copies_of("direct", asked)) <= memory
@@ -170,7 +170,7 @@ def choose(asked: Problem, tol: float, memory: int, seed: np.random.SeedSequence
         )
         return Choice("direct", _short_side(n, p), reasons, sample)
     by_rows = X.format == "csr" if not dense else X.flags.c_contiguous
-    if rates is not None and not dense and asked.each is None:
+    if rates is not None and not dense and asked.each is None and not many_y:
         by_rows, side = X.format == "csr", rates.settled(n, p)
         work = rates.passes[0 if side == "rows" else 1] if side else max(rates.passes)
         lies = by_rows == (side == "rows") if side else True

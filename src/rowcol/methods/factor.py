@@ -82,8 +82,9 @@ def tall_blocks(X: Any, dtype: Any, wide: bool, columns: int, shift: Shift | Non
         part = X[rows, cols]
         part = part.toarray() if sp.issparse(part) else part
         if shift is not None:
-            part = part - np.multiply.outer(shift.ones[rows], shift.mean[cols])
-            part *= 1.0 if shift.live is None else shift.live[cols]
+            ones = shift.ones[rows]
+            part = part - (shift.mean[cols] if (ones == 1).all() else np.multiply.outer(ones, shift.mean[cols]))
+            part = part if shift.live is None else part * shift.live[cols]
         yield np.asarray(part.conj().T if wide else part, dtype=dtype)
 
 
@@ -93,14 +94,23 @@ def gram(X: Any, dtype: Any, wide: bool, shift: Shift | None = None) -> np.ndarr
         Z = X.astype(dtype)
         G = np.asarray(((Z @ Z.conj().T) if wide else (Z.conj().T @ Z)).toarray())
         return G if shift is None else _less_mean(Z, G, wide, shift)
+    small = shift is not None and not wide and _small_means(shift)
     G = np.zeros((min(X.shape),) * 2, dtype)
-    for part in tall_blocks(X, dtype, wide, 0, shift):
+    for part in tall_blocks(X, dtype, wide, 0, None if small else shift):
         G += part.conj().T @ part if np.iscomplexobj(part) else part.T @ part
-    return G
+    return _less_mean(X, G, wide, shift) if small and shift is not None else G
+
+
+def _small_means(shift: Shift) -> bool:
+    """Are means small enough for their squares to be taken off afterwards? Then blocks are looked at in place."""
+    if shift.column2 is None:
+        return False
+    live = shift.column2 > 0
+    return bool(((shift.ones @ shift.ones) * np.abs(shift.mean[live]) ** 2 <= 1e3 * shift.column2[live]).all())
 
 
 def _less_mean(Z: Any, G: np.ndarray, wide: bool, shift: Shift) -> np.ndarray:
-    """The Gram matrix of Z − u x̄ᵀ from that of a sparse Z. It cancels where means are large: refinement mends that."""
+    """The Gram matrix of Z − u x̄ᵀ from that of Z. It cancels where means are large: refinement mends that."""
     u, mean = shift.ones, shift.mean if shift.live is None else shift.mean * shift.live
     if not wide:  # Zᴴu = ‖u‖² conj(x̄)
         G -= np.multiply.outer(mean.conj(), (u @ u) * mean)

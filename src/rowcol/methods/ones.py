@@ -33,7 +33,8 @@ def with_ones(way: Way, choice: Choice, beta0: np.ndarray | None, alpha0: np.nda
     """`follow`, on rows or columns of a sparse X with an intercept."""
     asked, q = way.asked, len(way.asked.y)
     assert asked.shift is not None
-    stop, tol, whole, beta, alpha = way.stop, way.stop.tol, None, beta0, alpha0
+    stop, whole, beta, alpha = way.stop, None, beta0, alpha0
+    tol = 0.4 * stop.tol  # the errors of two add up
     began = time.perf_counter()
     for _ in range(ROUNDS):
         # from β = β_y − bβ_1 on, y − b is nearer to what β is for, and little is left for ones to mend
@@ -81,6 +82,9 @@ def _share(asked: Problem, beta: np.ndarray, b: np.ndarray) -> np.ndarray:
 def _combined(way: Way, asked: Problem, out: Outcome, b: np.ndarray) -> Outcome:
     """What was found for y − b and for ones, put together and looked at as the centred problem it solves."""
     q, share = len(asked.y), _share(asked, out.beta, b)[:, None]
+    if out.alpha is not None and abs(out.alpha[q].sum()) > 0:
+        # α that sums to zero is feasible for the intercept, and β = Xᴴα is (X − 1x̄ᵀ)ᴴα then: so it is for rows
+        share = (out.alpha[:q].sum(axis=1) / out.alpha[q].sum())[:, None]
     beta = np.ascontiguousarray(out.beta[:q] - share * out.beta[q:])
     alpha = None if out.alpha is None else np.ascontiguousarray(out.alpha[:q] - share * out.alpha[q:])
     given, dual, root = asked, alpha, None

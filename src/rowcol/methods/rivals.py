@@ -46,6 +46,8 @@ def rivals(asked: Problem, tol: float) -> Rivals | None:
         return None
     n, p = X.shape
     trace = _trace(X)
+    if asked.shift is not None and asked.shift.column2 is not None:
+        trace = float(asked.shift.column2.sum())
     if not 0 < trace < math.inf:
         return None
     # of E‖error‖², a step; a pass is as many steps as there are lines, and ‖error‖ is the root

@@ -24,7 +24,7 @@ LOST = 1e3  # times the rest: means that are larger are taken off before multipl
 TINY = 1e-12  # 1 − h is above 0 but for rounding: a row that fits itself alone is predicted by nothing
 EXACT = 1e9  # numbers n²p up to which all singular vectors are taken: a second or so
 MOST = 0.99  # of the sums of all rows: a fold that has more is not subtracted from them
-SMALL = 1e10  # numbers touched: seconds, whatever the layout
+SMALL = 1e11  # numbers touched: seconds, whatever the layout
 SOLVED = 60.0  # passes: what iterating for all alphas of a fold is taken to cost
 
 
@@ -60,8 +60,8 @@ def predictions(X: Any, Y: np.ndarray, w: np.ndarray, alphas: np.ndarray, interc
 def left_out(X: Any, Y: np.ndarray, w: np.ndarray, alphas: np.ndarray, intercept: bool) -> np.ndarray:
     """For every row, what is predicted for it by all the others: (k alphas, n, q). Weights are above 0."""
     n, p = X.shape
-    out = np.empty((len(alphas), *Y.shape))
-    total = w.sum()
+    if n == 1:
+        raise ValueError("leaving one out of n_samples = 1 leaves nothing: it takes 2 rows or more")
     if n < p or n * n * p <= EXACT:
         root = np.sqrt(w)[:, None]
         if n * n * p <= EXACT:  # singular values, which squares would cost half their digits
@@ -72,12 +72,12 @@ def left_out(X: Any, Y: np.ndarray, w: np.ndarray, alphas: np.ndarray, intercept
                 V = np.delete(V, at := int(np.argmax(np.abs(V.T @ root[:, 0]))), axis=1)
                 values = np.delete(values, at)
         dual = V.T @ (root * (Y - centre))
-        for k, a in enumerate(alphas):
-            # r and 1 − h as they are, not as what is left of y and of one: for small alpha both are small
-            share = a / (values + a)
-            rest = (V**2) @ share
-            out[k] = Y - (V @ (share[:, None] * dual)) / root / np.maximum(rest, TINY)[:, None]
-        return out
+        # r and 1 − h as they are, not as what is left of y and of one: for small alpha both are small
+        share = alphas / (values[:, None] + alphas)
+        rest = np.maximum((V**2) @ share, TINY)
+        left = (V @ (share[:, :, None] * dual[:, None]).reshape(len(values), -1)).reshape(n, len(alphas), -1)
+        return (Y[:, None] - left / root[:, :, None] / rest[:, :, None]).transpose(1, 0, 2)
+    out, total = np.empty((len(alphas), *Y.shape)), w.sum()
     mean, sums = _mean(X, w, intercept), None
     for rows, part in _blocks(X, mean):
         sums = _add(sums, _moments(part, Y[rows], w[rows]))
