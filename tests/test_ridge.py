@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.optimize import lsq_linear
 from scipy.sparse.linalg import aslinearoperator
-from sklearn import datasets, linear_model
+from sklearn import config_context, datasets, linear_model
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -144,6 +144,18 @@ def test_pipelines_grids_names_pickles_and_reprs(rng):
     assert clone(plain).get_params() == plain.get_params()
     assert plain.solver_ == "direct"
     assert plain.plan_.route == "direct"
+
+
+def test_weights_are_routed_and_pandas_stays_pandas(rng):
+    X, y = datasets.load_diabetes(return_X_y=True, as_frame=True)
+    w = rng.integers(0, 3, len(y)).astype(float)
+    with config_context(enable_metadata_routing=True):
+        scale = StandardScaler().set_fit_request(sample_weight=False)
+        pipe = make_pipeline(scale, rowcol.Ridge(3.0).set_fit_request(sample_weight=True))
+        pipe.set_output(transform="pandas").fit(X, y, sample_weight=w)
+    assert list(pipe[-1].feature_names_in_) == list(X.columns)
+    theirs = linear_model.Ridge(3.0, solver="svd").fit(StandardScaler().fit_transform(X), y, w)
+    np.testing.assert_allclose(pipe[-1].coef_, theirs.coef_, atol=1e-6)
 
 
 def test_not_converged_is_said(rng):

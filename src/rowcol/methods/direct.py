@@ -73,7 +73,8 @@ class Direct:
         if safely:
             self.factor = None
         if self.factor is None and problem.each is not None:
-            self.factor, passes = spectrum(X, y.dtype, self.wide, shift, safely), 2.0 if safely else 1.0
+            self.factor, norms = spectrum(X, y.dtype, self.wide, shift, safely)
+            self.columns, passes = None if self.wide else norms, 2.0 if safely else 1.0
         # with an intercept, as many rows as unknowns are one too few: QR knows the rank
         safely = safely or (shift is not None and problem.alpha == 0 and n <= p + 1)
         if self.factor is None and not (safely or small):

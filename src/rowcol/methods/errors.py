@@ -36,7 +36,7 @@ def covariance(
     if asked.weight is not None:
         w = asked.weight * asked.gauge
         X, shift = scaled(X, w), scaled_shift(shift, np.sqrt(w))
-    factor = spectrum(X, np.float64, False, shift, safely=True)
+    factor, _ = spectrum(X, np.float64, False, shift, safely=True)
     assert factor.values is not None
     values = factor.values
     if alpha == 0 and (len(values) < p or values[-1] <= (max(n, p) * 2.0**-52) ** 2 * values[0]):

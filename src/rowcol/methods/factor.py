@@ -208,20 +208,24 @@ def from_blocks(
     return made, made.inside((beta * scale[:, None]).T)
 
 
-def spectrum(X: Any, dtype: Any, wide: bool, shift: Shift | None, safely: bool) -> Factor:
-    """All eigenvalues of TᴴT, from it or, safely, from the singular values of QR's R: one factor for every λ."""
+def spectrum(X: Any, dtype: Any, wide: bool, shift: Shift | None, safely: bool) -> tuple[Factor, np.ndarray | None]:
+    """All eigenvalues of TᴴT, from it or, safely, from the singular values of QR's R: one factor for every λ.
+
+    And the squared norms of T's columns, where they came by the way.
+    """
     m = min(X.shape)
     if not safely:
         G = gram(X, dtype, wide, shift)
         if not np.isfinite(G).all():
             raise ValueError(explain_values(X))
+        norms = np.real(np.diagonal(G)).copy()
         values, V = sl.eigh(G, overwrite_a=True, check_finite=False, driver="evd")
-        return Factor("spectrum", np.ones(m), V, np.maximum(values, 0.0), None, np.inf, m, 0.0)
+        return Factor("spectrum", np.ones(m), V, np.maximum(values, 0.0), None, np.inf, m, 0.0), norms
     R = np.zeros((0, m), dtype)
     for part in tall_blocks(X, dtype, wide, 4 * m, shift):
         R = np.asarray(np.linalg.qr(np.vstack([R, part]), mode="r"))
     _, s, Vh = sl.svd(R, full_matrices=False, check_finite=False, lapack_driver="gesdd")
-    return Factor("svd", np.ones(m), Vh.conj().T, s**2, None, np.inf, m, 0.0)
+    return Factor("svd", np.ones(m), Vh.conj().T, s**2, None, np.inf, m, 0.0), None
 
 
 def _scale(squares: np.ndarray) -> np.ndarray:

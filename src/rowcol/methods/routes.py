@@ -171,9 +171,10 @@ def _take(
     if copy_centred:
         assert asked.shift is not None
         root = None if asked.weight is None or by_rows else np.sqrt(asked.weight)
-        if way.kept.shifted is None:
-            way.kept.shifted = centred_copy(asked.X, asked.shift, root)
-        given = asked._replace(X=way.kept.shifted, shift=None, copied=asked.copied + held_by(way.kept.shifted))
+        if (root is None) not in way.kept.shifted:
+            way.kept.shifted[root is None] = centred_copy(asked.X, asked.shift, root)
+        X = way.kept.shifted[root is None]
+        given = asked._replace(X=X, shift=None, copied=asked.copied + held_by(X))
         if root is not None:
             given = given._replace(y=asked.y * root, weight=None)
             if alpha0 is not None:

@@ -23,7 +23,7 @@ class Kept:
     """What can be used again for other right-hand sides of the same X."""
 
     scaled: Any = None  # √w X
-    shifted: Any = None  # that without the means of its columns, where lines are stepped on
+    shifted: dict[bool, Any] = field(default_factory=dict)  # X less its means, for steps on lines; True: without √w
     factor: Factor | None = None
     sketch: dict[str, Sketched] = field(default_factory=dict)
     precondition: Precondition | None = None  # the user's own
@@ -31,7 +31,7 @@ class Kept:
     @property
     def bytes(self) -> int:
         """Memory kept."""
-        held = sum(held_by(a) for a in (self.scaled, self.shifted) if a is not None)
+        held = sum(held_by(a) for a in (self.scaled, *self.shifted.values()) if a is not None)
         return held + (0 if self.factor is None else self.factor.bytes) + sum(f.bytes for f in self.sketch.values())
 
 
