@@ -106,11 +106,13 @@ def _moments(X: Any, w: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         squares = w[0] * norms_of(by) if even else np.full(len(mean), np.inf)
     column2 = squares - total * np.abs(mean) ** 2
     far = np.flatnonzero(~(column2 > CANCELS * squares))  # NaN too
-    for part in np.array_split(far, -(-far.size // 64)) if far.size else []:
-        some = X if part.size == X.shape[1] else X[:, part]
-        column2[part], off = _squares(some, mean[part], w)
-        mean[part] += off / total
-        column2[part] = np.maximum(column2[part] - np.abs(off) ** 2 / total, 0.0)
+    if far.size and by.side == "rows":  # all of them, piece by piece: some columns of long rows would be a copy
+        exact, off = _squares(X, mean, w)
+        mean, column2 = mean + off / total, np.maximum(exact - np.abs(off) ** 2 / total, 0.0)
+    for j in far if by.side == "cols" else []:
+        exact, off = _squares(X[:, j : j + 1], mean[j : j + 1], w)
+        mean[j] += off[0] / total
+        column2[j] = max(float(exact[0] - np.abs(off[0]) ** 2 / total), 0.0)
     return mean, column2
 
 

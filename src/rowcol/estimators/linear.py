@@ -89,6 +89,28 @@ class Linear:
         X = validate_data(self, X, reset=False, **KINDS)
         return np.asarray(X @ self.coef_.T + self.intercept_)
 
+    def predict(self: Any, X: Any) -> np.ndarray:
+        """X @ coef_ + intercept_.
+
+        Parameters
+        ----------
+        X : array or sparse array, (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray, (n_samples,) or (n_samples, n_targets)
+        """
+        return self._decide(X)
+
+    def __sklearn_tags__(self: Any) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        bounded = getattr(self, "positive", False)
+        tags.input_tags.sparse = not (bounded and self.fit_intercept)
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "coef_")
+
 
 def _groups(alpha: Any, q: int, solver: str) -> list[tuple[Any, Any]]:
     """Targets that can be solved together, and their alpha: those with none and those with one apart."""
@@ -298,19 +320,6 @@ class Ridge(MultiOutputMixin, RegressorMixin, Linear, BaseEstimator):
             self._errors(R, None, so_far.weight)
         return self
 
-    def predict(self, X: Any) -> np.ndarray:
-        """X @ coef_ + intercept_.
-
-        Parameters
-        ----------
-        X : array or sparse array, (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray, (n_samples,) or (n_samples, n_targets)
-        """
-        return self._decide(X)
-
     def _penalty(self) -> Any:
         return self.alpha
 
@@ -328,11 +337,3 @@ class Ridge(MultiOutputMixin, RegressorMixin, Linear, BaseEstimator):
         single = self.coef_.ndim == 1
         self.covariance_ = found[0] if single else np.stack(found)
         self.standard_errors_ = np.sqrt(np.diagonal(self.covariance_, axis1=-2, axis2=-1))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = not (self.positive and self.fit_intercept)
-        return tags
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "coef_")

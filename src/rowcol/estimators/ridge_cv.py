@@ -147,19 +147,6 @@ class RidgeCV(MultiOutputMixin, RegressorMixin, Linear, BaseEstimator):
         self._solve(X, y, self.alpha_, sample_weight)
         return self
 
-    def predict(self, X: Any) -> np.ndarray:
-        """X @ coef_ + intercept_.
-
-        Parameters
-        ----------
-        X : array or sparse array, (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray, (n_samples,) or (n_samples, n_targets)
-        """
-        return self._decide(X)
-
     def _leave_one_out(self, X: Any, y: np.ndarray, w: np.ndarray | None, alphas: np.ndarray) -> None:
         self.cv_ = "leave-one-out, from one factorization"
         live = np.arange(len(y)) if w is None else np.flatnonzero(w)
@@ -235,14 +222,6 @@ class RidgeCV(MultiOutputMixin, RegressorMixin, Linear, BaseEstimator):
             )
         best = int(np.nanargmax(scores))
         self.scores_, self.alpha_, self.best_score_ = scores, float(alphas[best]), float(scores[best])
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "coef_")
 
 
 def _flat(a: np.ndarray) -> np.ndarray:

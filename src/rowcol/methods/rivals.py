@@ -32,7 +32,8 @@ class Rivals(NamedTuple):
         """The side that should be ahead; None where they are alike, and a race has to tell.
 
         The bounds take σ_min as 0. On the longer side it is 0; on the shorter one it seldom is, so that its bound is
-        the worst it can be. Measured, the shorter side took 4 to 30 times fewer passes than the longer.
+        the worst it can be. Measured on random sparse X, the shorter side took fewer passes every time: by 1.4 (alpha
+        10) to over 50 times (alpha 0.01).
         """
         if max(n, p) < UNLIKE * min(n, p):
             return None
