@@ -192,7 +192,7 @@ def test_nothing_large_is_copied_or_made_dense(rng):
     """A centred copy would take 40 MB, and a dense one 400 MB."""
     dense = rng.standard_normal((50_000, 100)) + 1
     sparse = sp.random_array((50_000, 1_000), density=0.005, format="csr", rng=rng)
-    far = dense + 1e3  # where sums of squares cancel, and are taken again
+    far = dense + 300  # where sums of squares cancel, and are taken again
     for X, most in (
         (dense, 14e6),
         (np.asfortranarray(dense), 14e6),
