@@ -3,33 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
-from sklearn.metrics.pairwise import pairwise_kernels
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.utils.validation import validate_data
 
-from ..core.kernels import Function, Precomputed, kernel_of
-from ..core.recipes import Kernel
-from ..core.sides import leaves_of
-from ..solving import solve
+from ..methods.progress import Progress
+from .kernel_model import KINDS, KernelModel
 
 
-@dataclass
-class _Pairs:
-    """A function of two points, as scikit-learn takes it, on blocks of them."""
-
-    f: Callable[..., float]
-    more: dict
-
-    def __call__(self, A: Any, B: Any) -> np.ndarray:
-        return pairwise_kernels(A, B, metric=self.f, **self.more)
-
-
-class KernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
+class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
     """Kernel ridge regression, exact, in memory that grows with the number of points and not with its square.
 
     Parameters
@@ -64,6 +49,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Threads. None obeys the environment variables.
     random_state : None, int or generator
         Of the pivots and blocks.
+    callback : callable, optional
+        Called after every round with a `Progress`; the fit stops if it returns something true.
     progress : bool, optional
         A line on stderr; by default on a terminal only.
 
@@ -74,6 +61,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
     X_fit_ : array
     result_ : Result
         The certificate, the plan and the history.
+    plan_ : Plan
+        What was done, and why.
     n_iter_ : float
         Passes.
 
@@ -108,6 +97,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         warm_start: bool = False,
         n_jobs: int | None = None,
         random_state: Any = None,
+        callback: Callable[[Progress], object] | None = None,
         progress: bool | None = None,
     ) -> None:
         self.alpha = alpha
@@ -127,13 +117,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.callback = callback
         self.progress = progress
-
-    def _kernel(self) -> Kernel:
-        if callable(self.kernel) and not isinstance(self.kernel, Kernel):
-            return Function(_Pairs(self.kernel, self.kernel_params or {}))
-        named = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0, "nu": self.nu}
-        return kernel_of(self.kernel, **named, length_scale=self.length_scale)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRidge:
         """Fit to points X and targets y.
@@ -148,9 +133,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         -------
         self
         """
-        kernel = self._kernel()
-        kinds = {"accept_sparse": ("csr", "csc"), "multi_output": True, "y_numeric": True}
-        X, y = validate_data(self, X, y, dtype=(np.float64, np.float32), **kinds)
+        self._kernel()  # parameters first
+        X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, **KINDS)
         if isinstance(sample_weight, (Real, Integral)):
             sample_weight = np.full(X.shape[0], float(sample_weight))
         last = getattr(self, "dual_coef_", None)
@@ -158,27 +142,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         if np.ndim(alpha) == 1 and y.ndim == 2 and len(alpha) == y.shape[1]:  # as in scikit-learn: one a target
             alpha = np.broadcast_to(alpha, y.shape)
         x0 = last if self.warm_start and last is not None and last.shape == y.shape else None
-        self.result_ = solve(
-            X,
-            y,
-            kernel=kernel,
-            alpha=alpha,
-            fit_intercept=self.fit_intercept,
-            method=self.solver,
-            tol=self.tol,
-            max_passes=self.max_iter,
-            max_seconds=self.max_seconds,
-            x0=x0,
-            sample_weight=sample_weight,
-            memory=self.memory,
-            n_jobs=self.n_jobs,
-            random_state=self.random_state,
-            progress=self.progress,
-        )
-        self.dual_coef_ = self.result_.x
-        self.intercept_ = 0.0 if self.result_.intercept is None else self.result_.intercept
-        self.X_fit_ = X
-        self.n_iter_ = self.result_.passes
+        self._fit_to(X, y, alpha, sample_weight, x0)
         return self
 
     def predict(self, X: Any, return_bound: bool = False) -> Any:
@@ -194,13 +158,5 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         -------
         ndarray, (n,) or (n, n_targets); with `return_bound`, a pair of them
         """
-        check_is_fitted(self)
-        X = validate_data(self, X, reset=False, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32))
+        X = self._points(X)
         return self.result_.function(X, return_bound=return_bound)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        given = isinstance(self.kernel, Kernel) and any(isinstance(k, Precomputed) for k in leaves_of(self.kernel))
-        tags.input_tags.pairwise = given or (isinstance(self.kernel, str) and self.kernel == "precomputed")
-        return tags
