@@ -54,7 +54,7 @@ def fit(
         watch = None if how.callback is None else partial(_whole, how.callback, posed_as, fit_intercept)
         way = Way(asked, quick, stop, how.seed, how.memory, sampler, watch, how.bar, how.method == "auto")
         out = follow(way, choice, _start(x0, posed_as))
-        function, certificates, x, intercept = _finish(posed_as, asked, out, quick, how, fit_intercept)
+        function, certificates, x, intercept, fitted = _finish(posed_as, asked, out, quick, how, fit_intercept)
     q, history = len(certificates), out.history  # what the column of ones did is no business of the user's
     history.certificate = [look for look in history.certificate if look[1] < q]
     history.energy = [one[:q] for one in history.energy]
@@ -80,6 +80,7 @@ def fit(
         plan=with_learned(plan, way.learned),
         intercept=intercept,
         function=exact_function,
+        fitted=fitted,
         error_estimate=_estimate(way, asked, out, function.bound, posed_as.single) if not fit_intercept else None,
     )
     if status not in (Status.CONVERGED, Status.CALLBACK):
@@ -222,12 +223,12 @@ def _start(x0: Any, posed_as: _Posed) -> np.ndarray | None:
 
 def _finish(
     posed_as: _Posed, asked: Problem, out: Outcome, quick: Gram, how: How, fit_intercept: bool
-) -> tuple[KernelFunction, list[Certificate], np.ndarray, Any]:
-    """α of all the user's points, the intercept, and the certificates of the pair."""
+) -> tuple[KernelFunction, list[Certificate], np.ndarray, Any, np.ndarray]:
+    """α of all the user's points, the intercept, the certificates of the pair, and f at all points."""
     beta, exact = out.beta, asked.X
     certificates = [out.certificates[i] for i in range(len(beta))]
     intercept, centre, centre2 = np.zeros(len(posed_as.mean)), None, np.zeros(1)
-    blur = np.zeros(len(posed_as.mean))
+    blur, image = np.zeros(len(posed_as.mean)), asked.y - out.residual
     if fit_intercept:
         # (K + Λ)u = y, (K + Λ)v = 1: α = u − tv sums to zero, and b is the mean of what it leaves
         q, ones = len(intercept), asked.weight if asked.weight is not None else np.ones(beta.shape[1])
@@ -249,7 +250,8 @@ def _finish(
         live = 1.0 if kept is None or kept.ndim == 1 else kept > 0
         whole = asked._replace(y=(y - offset[:, None]) * live, scale=scale, weight=kept)
         unknown = np.full(alpha.shape[1], -1.0)
-        certificates = certify(whole, exact, alpha, None, np.arange(len(alpha)), unknown).certificates
+        found = certify(whole, exact, alpha, None, np.arange(len(alpha)), unknown)
+        certificates, image = found.certificates, whole.y - found.residual
         beta, asked = alpha, asked._replace(scale=scale)
     full = np.zeros((len(beta), posed_as.count))
     full[:, posed_as.live] = beta
@@ -278,7 +280,15 @@ def _finish(
         posed_as.single,
         how.jobs,
     )
-    return function, certificates, x[:, 0].copy() if posed_as.single else x, shown
+    fitted = np.full((posed_as.count, len(beta)), np.nan)
+    fitted[posed_as.live] = (image * asked.scale[:, None] + intercept[:, None]).T
+    return (
+        function,
+        certificates,
+        x[:, 0].copy() if posed_as.single else x,
+        shown,
+        fitted[:, 0] if posed_as.single else fitted,
+    )
 
 
 def _summing_to_zero(u: np.ndarray, v: np.ndarray) -> np.ndarray:

@@ -46,23 +46,36 @@ class KernelModel(BaseEstimator):
     n_iter_: float
 
     def _kernel(self) -> Kernel:
-        if callable(self.kernel) and not isinstance(self.kernel, Kernel):
-            return Function(_Pairs(self.kernel, self.kernel_params or {}))
-        named = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0, "nu": self.nu}
-        return kernel_of(self.kernel, **named, length_scale=self.length_scale)
+        return self._kernel_named(self.kernel, length_scale=self.length_scale)
 
-    def _fit_to(self, X: Any, y: Any, alpha: Any, sample_weight: Any, x0: Any = None) -> None:
+    def _kernel_named(self, kernel: Any, **more: Any) -> Kernel:
+        """A kernel from what was given as one, and the parameters."""
+        if callable(kernel) and not isinstance(kernel, Kernel):
+            return Function(_Pairs(kernel, self.kernel_params or {}))
+        named = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0, "nu": self.nu}
+        return kernel_of(kernel, **named, **more)
+
+    def _fit_to(
+        self,
+        X: Any,
+        y: Any,
+        alpha: Any,
+        sample_weight: Any,
+        x0: Any = None,
+        kernel: Kernel | None = None,
+        max_seconds: float | None = None,
+    ) -> None:
         """Fit to X and y, which are validated; attributes change only when all is well."""
         result = solve(
             X,
             y,
-            kernel=self._kernel(),
+            kernel=self._kernel() if kernel is None else kernel,
             alpha=alpha,
             fit_intercept=self.fit_intercept,
             method=self.solver,
             tol=self.tol,
             max_passes=self.max_iter,
-            max_seconds=self.max_seconds,
+            max_seconds=self.max_seconds if max_seconds is None else max_seconds,
             x0=x0,
             sample_weight=sample_weight,
             memory=self.memory,

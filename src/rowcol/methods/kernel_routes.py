@@ -76,7 +76,8 @@ def bytes_of(route: str, X: Any, q: int, leaves: int, rank: int = 0, at_once: in
 def rank_for(X: Any, q: int, leaves: int, memory: int, cores: int) -> tuple[int, int]:
     """The rank of a preconditioner within the budget, and how many pivots to draw at once."""
     n = X.shape[0]
-    rank = int(min(PER_CUBE_ROOT * n ** (1 / 3), n / 2))
+    wide = min(cores, 32) ** 0.2  # products with many columns cost more: so does what saves them
+    rank = int(min(PER_CUBE_ROOT * wide * n ** (1 / 3), n / 2))
     for at_once in (BLOCK, BLOCK // 4, BLOCK // 10):
         room = memory - bytes_of("cg", X, q, leaves) - 8 * at_once * n
         fits = int(min(rank, room / (4 * n + (12 + 8 * cores) * rank)))
@@ -92,6 +93,7 @@ def choose(asked: Problem, X: Any, leaves: int, method: str, memory: int, stop: 
     if method == "auto":
         few = SMALL + MORE * max(-2 - math.log10(stop.tol), 0.0)
         few = min(few, 7 * MORE, 3000 * stop.max_seconds ** (1 / 3))  # a factor cannot be stopped half-way
+        few /= cores ** (1 / 3)  # each penalty takes its own
         if n <= few and bytes_of("direct", X, q, leaves) <= memory:
             return Choice("direct", [f"{n:,} points are few: Cholesky of the kernel matrix takes less than steps"])
         then = ("direct",) if 8 * n * n * 1.2 <= memory and cores == 1 else ()
@@ -226,6 +228,8 @@ def _one_by_one(way: Way, choice: Choice, alpha0: np.ndarray | None) -> Outcome:
         one.history, one.sampler = out.history, out.sampler
         one.beta[0, at], one.residual[0, at] = out.beta, out.residual
         whole_ = joined(whole_, one, [i])
+    if not (asked.weight > 0).all():  # what was found, at the points that were left out
+        whole_.residual = asked.y - product(asked.X, whole_.beta)
     way.taken.append(choice.route)
     return whole_
 
