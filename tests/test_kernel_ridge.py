@@ -524,6 +524,27 @@ def test_columns_with_an_alpha_and_points_of_their_own(method, fit_intercept):
         rowcol.solve(X, Y, alpha=np.where(np.arange(3) == 1, np.inf, alphas), **options)
 
 
+def test_columns_of_one_alpha_share_a_factor():
+    """Two folds of two targets, with an intercept: two factors, not eight."""
+    X, y = teacher(120)
+    fold = np.arange(120) % 2
+    Y = np.stack([y, X[:, 1], y, X[:, 1]], axis=1)
+    alphas = np.where(fold[:, None] == np.array([0, 0, 1, 1]), np.inf, 0.1)
+    options = dict(kernel="rbf", alpha=alphas, method="direct", fit_intercept=True)
+    together = rowcol.solve(X, Y, **options)
+    alone = rowcol.solve(X, Y[:, :2], **(options | dict(alpha=alphas[:, :2])))
+    assert together.passes == 2 * alone.passes
+    np.testing.assert_allclose(together.x[:, :2], alone.x, atol=1e-12)
+    for k in range(4):
+        one = rowcol.solve(X, Y[:, k], **(options | dict(alpha=alphas[:, [k]].copy())))
+        np.testing.assert_allclose(together.x[:, k], one.x, atol=1e-10)
+        assert together.intercept[k] == pytest.approx(one.intercept, abs=1e-10)
+    seen = []
+    stopped = rowcol.solve(X, Y, **options, callback=lambda p: seen.append(p.x.shape) or True)
+    assert stopped.status in (rowcol.Status.CALLBACK, rowcol.Status.CONVERGED)
+    assert set(seen) == {(120, 4)}
+
+
 def test_an_alpha_for_each_target_as_in_scikit_learn():
     X, y = teacher(100)
     Y = np.stack([y, X[:, 1]], axis=1)
