@@ -296,7 +296,7 @@ def test_folds_go_a_few_at_a_time_where_memory_is_short(monkeypatch):
     monkeypatch.setattr(rowcol.KernelRidgeClassifier, "_solved", watch)
     options = dict(alpha=1.0, gamma=0.5, solver="pcg", probability=True, random_state=0)
     found = []
-    for memory, expected in (("1 GB", [20, 4]), ("16 MB", [8, 8, 4, 4]), ("12 MB", [4, 4, 4, 4, 4, 4])):
+    for memory, expected in (("1 GB", [20, 4]), ("16 MB", [12, 8, 4]), ("8 MB", [4, 4, 4, 4, 4, 4])):
         columns.clear()
         found.append(rowcol.KernelRidgeClassifier(memory=memory, **options).fit(X, y).predict_proba(X))
         assert columns == expected

@@ -137,7 +137,7 @@ def _newton(at: np.ndarray, free: int, g: np.ndarray, wanted: np.ndarray, w: np.
                 if _likelihood(at - length * step, g, wanted, w)[0] <= value - 1e-4 * length * gain:
                     break
         at = at - length * step
-        if gain < 1e-26:
+        if gain < 1e-16:  # and this step squared it
             break
     return at, value
 

@@ -17,7 +17,7 @@ from .calibration import Calibration, calibrated, folds_of, in_folds, left_out
 from .classes import Classes
 from .kernel_model import KINDS, KernelModel
 
-A_COLUMN = 320  # bytes a point: a solve keeps twenty vectors for it, and twenty for the ones of its intercept
+A_COLUMN = 160  # bytes a point: a solve keeps twenty vectors for it
 LOOSE = 1e-3  # folds are solved to this at the most: probabilities are not known to more
 
 
@@ -161,7 +161,7 @@ class KernelRidgeClassifier(Classes, KernelModel):
         w = np.ones(n) if sample_weight is None else weights(sample_weight, n)
         fold = folds_of(X, targets, w, self.random_state)
         count = int(fold.max()) + 1
-        room = budget(self.memory) // (2 * A_COLUMN * n * many)  # in folds
+        room = budget(self.memory) // (2 * A_COLUMN * n * (many + 1))  # in folds; half of it is for other things
         groups = np.array_split(np.arange(count), -(-count // max(min(room, count), 1)))
         less: dict[str, Any] = {"tol": max(self.tol, LOOSE)}
         less |= {} if self.max_seconds is None else {"max_seconds": self.max_seconds / 2 / len(groups)}
