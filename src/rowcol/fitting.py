@@ -58,9 +58,12 @@ def fit(
     q, history = len(certificates), out.history  # what the column of ones did is no business of the user's
     history.certificate = [look for look in history.certificate if look[1] < q]
     history.energy = [one[:q] for one in history.energy]
-    statuses = [_status(out, i, c, len(certificates), how.stop.tol) for i, c in enumerate(certificates)]
+    ones = q + np.broadcast_to(posed_as.ones, q)
+    statuses = [_status(out, i, c, int(ones[i]), how.stop.tol) for i, c in enumerate(certificates)]
     status = next(s for s in WORST_FIRST if s in statuses)
     exact_function = replace(function, quick=replace(quick, pool=None), exact=replace(exact, pool=None))
+    if posed_as.out.size:
+        fitted[posed_as.out] = exact_function(points(X)[posed_as.out])
     result = Result(
         x=x,
         dual=x,
@@ -111,8 +114,10 @@ class _Posed:
     kernel: Kernel
     asked: Problem  # its X is yet to come
     live: np.ndarray  # positions of these points in the user's X
+    out: np.ndarray  # and of those that every column leaves out, though they have weight
     count: int  # of the user's points
     mean: np.ndarray  # (q,) of y, taken off where there is an intercept
+    ones: np.ndarray  # which column of ones, after those of y, goes with each of them; one for all where they are alike
     single: bool  # y came as one dimension
 
 
@@ -138,24 +143,30 @@ def _pose(X: Any, y: Any, kernel: Any, alpha: Any, how: How, sample_weight: Any,
     lam, inverse = _ridge(alpha, n, b.shape[1])
     total = w if inverse is None else w * inverse  # (n,), or (q, n)
     live = np.flatnonzero(total.reshape(-1, n).any(axis=0))
+    out = np.setdiff1d(np.flatnonzero(w), live)
     total = total[..., live]
     if not total.reshape(-1, live.size).any(axis=1).all():
         raise ValueError("no point counts for one of the columns: alpha is infinite, or sample_weight zero, at all")
     counts: Any = 1.0 if total.ndim == 1 else (total > 0).T
-    b, mean, many = b[live] * counts, np.zeros(b.shape[1]), b.shape[1]
+    b, mean = b[live] * counts, np.zeros(b.shape[1])
+    first, ones = np.zeros(1, int), np.zeros(1, int)
+    if fit_intercept and total.ndim == 2:  # a column of ones for each Λ, not for each column
+        rows = [row.tobytes() for row in total]
+        kinds = list(dict.fromkeys(rows))
+        first, ones = (np.array([a.index(one) for one in b]) for a, b in ((rows, kinds), (kinds, rows)))
     if fit_intercept:
         mean = ((total @ b if total.ndim == 1 else np.einsum("qi,iq->q", total, b)).T / total.sum(axis=-1)).T
         tallest, b = np.abs(b).max(axis=0), (b - mean) * counts
         b = np.where(np.abs(b).max(axis=0) <= 8 * UNIT * tallest, 0.0, b)  # a constant, but for rounding
-        b = np.hstack([b, np.ones((live.size, 1 if total.ndim == 1 else many)) * counts])
+        b = np.hstack([b, np.ones((live.size, 1)) * (counts if total.ndim == 1 else counts[:, first])])
     given = None if sample_weight is None and inverse is None else total
     if live.size < n:
         X = X[live][:, live] if _is_given(kernel) else X[live]
     asked = posed(_Shape(live.size), 0, b, lam, given if total.ndim == 1 else None)
     if total.ndim == 2:
-        total = np.vstack([total, total]) if fit_intercept else total
+        total = np.vstack([total, total[first]]) if fit_intercept else total
         asked = asked._replace(weight=total)
-    return _Posed(X, kernel, asked, live, n, mean, single)
+    return _Posed(X, kernel, asked, live, out, n, mean, ones, single)
 
 
 def _tiled(kernel: Kernel) -> int:
@@ -232,7 +243,7 @@ def _finish(
     if fit_intercept:
         # (K + Λ)u = y, (K + Λ)v = 1: α = u − tv sums to zero, and b is the mean of what it leaves
         q, ones = len(intercept), asked.weight if asked.weight is not None else np.ones(beta.shape[1])
-        v = beta[q:] * asked.scale[q:, None]
+        v = (beta[q:] * asked.scale[q:, None])[posed_as.ones]
         alpha = _summing_to_zero(beta[:q], v)  # it, y and what follows are in units of scale
         w = ones.reshape(-1, beta.shape[1])[: len(v)]
         centre = w / w.sum(axis=1, keepdims=True)
@@ -300,7 +311,7 @@ def _summing_to_zero(u: np.ndarray, v: np.ndarray) -> np.ndarray:
 def _whole(callback: Callable[[Progress], object], posed_as: _Posed, fit_intercept: bool, part: Progress) -> object:
     """Show a callback the coefficients of all the user's points, and no column that is not theirs."""
     x, q = part.x.T, len(posed_as.mean)
-    x = _summing_to_zero(x[:q], x[q:]) if fit_intercept else x
+    x = _summing_to_zero(x[:q], x[q:][posed_as.ones]) if fit_intercept else x
     full = np.zeros((posed_as.count, q))
     full[posed_as.live] = x.T
     return callback(replace(part, x=full[:, 0].copy() if posed_as.single else full))
@@ -312,9 +323,9 @@ def _weights_of(sampler: Any, posed_as: _Posed) -> Any:
     return given[posed_as.live] if given.shape == (posed_as.count,) else given
 
 
-def _status(out: Outcome, i: int, certificate: Certificate, q: int, tol: float) -> Status:
+def _status(out: Outcome, i: int, certificate: Certificate, one: int, tol: float) -> Status:
     """With an intercept, the worse of both its columns; and what counts is the certificate of the pair."""
-    ones = out.statuses.get(min(q + i, len(out.beta) - 1), Status.CONVERGED) if len(out.beta) > q else Status.CONVERGED
+    ones = out.statuses.get(one, Status.CONVERGED)
     if certificate.value <= tol:
         return Status.CONVERGED
     status = next(s for s in WORST_FIRST if s in (out.statuses[i], ones))

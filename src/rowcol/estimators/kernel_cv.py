@@ -188,7 +188,7 @@ class KernelRidgeCV(MultiOutputMixin, RegressorMixin, KernelModel):
         final = time.perf_counter()
         left = None if math.isinf(limit) else max(limit - (final - began), 1e-3)
         x0 = None if best.start is None else (best.start if y.ndim == 2 else best.start[:, 0])
-        self._fit_to(X, y, best.alpha, sample_weight, x0, best.kernel, left)
+        self._fit_to(X, y, best.alpha, sample_weight, x0=x0, kernel=best.kernel, max_seconds=left)
         cost = {"kernel_entries": float(self.result_.passes) * n * n, "seconds": time.perf_counter() - final}
         self.stages_.append({"stage": "fit", "n_samples": n, "candidates": 1, "fits": 1, **cost})
         if not best.reached:

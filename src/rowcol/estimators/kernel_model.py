@@ -36,7 +36,8 @@ class KernelModel(BaseEstimator):
     """A function of a kernel's space, found by `solve`.
 
     Those who inherit have the parameters kernel, gamma, degree, coef0, length_scale, nu and kernel_params; and
-    fit_intercept, solver, tol, max_iter, max_seconds, memory, n_jobs, random_state, callback and progress.
+    fit_intercept, solver, tol, max_iter, max_seconds, memory, warm_start, n_jobs, random_state, callback and
+    progress.
     """
 
     result_: Result
@@ -55,35 +56,31 @@ class KernelModel(BaseEstimator):
         named = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0, "nu": self.nu}
         return kernel_of(kernel, **named, **more)
 
-    def _fit_to(
-        self,
-        X: Any,
-        y: Any,
-        alpha: Any,
-        sample_weight: Any,
-        x0: Any = None,
-        kernel: Kernel | None = None,
-        max_seconds: float | None = None,
-    ) -> None:
+    def _start(self, shape: tuple[int, ...]) -> Any:
+        """The coefficients of the last fit, if they are wanted and as many."""
+        last = getattr(self, "dual_coef_", None)
+        return last if self.warm_start and last is not None and last.shape == shape else None
+
+    def _solved(self, X: Any, y: Any, alpha: Any, sample_weight: Any, **changes: Any) -> Result:
+        """One solve, as the parameters say but for `changes`."""
+        asked = {
+            "fit_intercept": self.fit_intercept,
+            "method": self.solver,
+            "tol": self.tol,
+            "max_passes": self.max_iter,
+            "max_seconds": self.max_seconds,
+            "memory": self.memory,
+            "n_jobs": self.n_jobs,
+            "random_state": self.random_state,
+            "callback": self.callback,
+            "progress": self.progress,
+        }
+        kernel = changes.pop("kernel", None) or self._kernel()
+        return solve(X, y, kernel=kernel, alpha=alpha, sample_weight=sample_weight, **(asked | changes))
+
+    def _fit_to(self, X: Any, y: Any, alpha: Any, sample_weight: Any, **changes: Any) -> None:
         """Fit to X and y, which are validated; attributes change only when all is well."""
-        result = solve(
-            X,
-            y,
-            kernel=self._kernel() if kernel is None else kernel,
-            alpha=alpha,
-            fit_intercept=self.fit_intercept,
-            method=self.solver,
-            tol=self.tol,
-            max_passes=self.max_iter,
-            max_seconds=self.max_seconds if max_seconds is None else max_seconds,
-            x0=x0,
-            sample_weight=sample_weight,
-            memory=self.memory,
-            n_jobs=self.n_jobs,
-            random_state=self.random_state,
-            callback=self.callback,
-            progress=self.progress,
-        )
+        result = self._solved(X, y, alpha, sample_weight, **({"x0": self._start(y.shape)} | changes))
         self.result_ = result
         self.dual_coef_ = result.x
         self.intercept_ = 0.0 if result.intercept is None else result.intercept

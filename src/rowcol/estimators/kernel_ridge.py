@@ -137,12 +137,10 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, **KINDS)
         if isinstance(sample_weight, (Real, Integral)):
             sample_weight = np.full(X.shape[0], float(sample_weight))
-        last = getattr(self, "dual_coef_", None)
         alpha: Any = self.alpha if np.size(self.alpha) != 1 else float(np.ravel(self.alpha)[0])
         if np.ndim(alpha) == 1 and y.ndim == 2 and len(alpha) == y.shape[1]:  # as in scikit-learn: one a target
             alpha = np.broadcast_to(alpha, y.shape)
-        x0 = last if self.warm_start and last is not None and last.shape == y.shape else None
-        self._fit_to(X, y, alpha, sample_weight, x0)
+        self._fit_to(X, y, alpha, sample_weight)
         return self
 
     def predict(self, X: Any, return_bound: bool = False) -> Any:

@@ -197,15 +197,19 @@ def follow(way: Way, choice: Choice, alpha0: np.ndarray | None) -> Outcome:
 
 
 def _one_by_one(way: Way, choice: Choice, alpha0: np.ndarray | None) -> Outcome:
-    """Columns with a Λ of their own, by methods that share none: each is a problem of the points that count for it."""
+    """Columns with a Λ of their own, by methods that share none: a problem for each Λ, of the points that count."""
     asked, n, began = way.asked, way.asked.X.shape[0], time.perf_counter()
     wishes: list[object] = []
     assert asked.weight is not None
     whole_ = Outcome(np.zeros_like(asked.y) if alpha0 is None else alpha0.copy(), np.zeros_like(asked.y), None)
+    alike: dict[bytes, list[int]] = {}  # the classes of a fold, and the ones of an intercept, share a factor
     for i, w in enumerate(asked.weight):
+        alike.setdefault(w.tobytes(), []).append(i)
+    for columns in alike.values():
+        w = asked.weight[columns[0]]
         at = np.flatnonzero(w)
         exact = among(asked.X, at)
-        some = asked._replace(X=exact, y=asked.y[[i]][:, at], scale=asked.scale[[i]], weight=w[at])
+        some = asked._replace(X=exact, y=asked.y[np.ix_(columns, at)], scale=asked.scale[columns], weight=w[at])
         left = way.stop._replace(
             max_passes=max(way.stop.max_passes - whole_.passes, 1e-9),
             max_seconds=max(way.stop.max_seconds - (time.perf_counter() - began), 0.0),
@@ -217,17 +221,18 @@ def _one_by_one(way: Way, choice: Choice, alpha0: np.ndarray | None) -> Outcome:
             quick=exact if way.quick is asked.X else among(way.quick, at),
             stop=left._replace(max_seconds=0.0) if asked_to_stop else left,
             sampler=way.sampler if isinstance(way.sampler, str) else np.asarray(way.sampler)[at],
-            callback=_embedded(way, whole_, [i], at, wishes) if not asked_to_stop else None,
+            callback=_embedded(way, whole_, columns, at, wishes) if not asked_to_stop else None,
             taken=[],
             preconditioner=None,
         )
-        out = _take(mine, choice, None if alpha0 is None else alpha0[[i]][:, at])
-        if asked_to_stop and out.statuses[0] is Status.SECONDS:
-            out.statuses[0] = Status.CALLBACK
-        one = Outcome(np.zeros((1, n)), np.zeros((1, n)), None, out.certificates, out.statuses, out.passes, out.steps)
-        one.history, one.sampler = out.history, out.sampler
-        one.beta[0, at], one.residual[0, at] = out.beta, out.residual
-        whole_ = joined(whole_, one, [i])
+        out = _take(mine, choice, None if alpha0 is None else alpha0[np.ix_(columns, at)])
+        if asked_to_stop:
+            out.statuses = {k: Status.CALLBACK if s is Status.SECONDS else s for k, s in out.statuses.items()}
+        beta, residual = np.zeros((2, len(columns), n))
+        beta[:, at], residual[:, at] = out.beta, out.residual
+        part = Outcome(beta, residual, None, out.certificates, out.statuses, out.passes, out.steps)
+        part.history, part.sampler = out.history, out.sampler
+        whole_ = joined(whole_, part, columns)
     if not (asked.weight > 0).all():  # what was found, at the points that were left out
         whole_.residual = asked.y - product(asked.X, whole_.beta)
     way.taken.append(choice.route)
