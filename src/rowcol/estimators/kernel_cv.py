@@ -153,6 +153,11 @@ class KernelRidgeCV(MultiOutputMixin, RegressorMixin, KernelModel):
         """
         began = time.perf_counter()
         named, alphas = self._named(), self._alphas()
+        real_number(self.cv_tol, "cv_tol", above=0.0, below=1.0)
+        if not isinstance(self.tune_points, (int, np.integer)) or self.tune_points < 2:
+            raise ValueError(f"tune_points must be a whole number of 2 or more, got {self.tune_points!r}")
+        if self.length_scales is not None and hasattr(self.length_scales, "__len__") and not len(self.length_scales):
+            raise ValueError("length_scales must hold one or more, got none")
         limit = math.inf if self.max_seconds is None else real_number(self.max_seconds, "max_seconds", above=0.0)
         X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, **KINDS)
         n = X.shape[0]

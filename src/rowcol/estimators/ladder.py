@@ -120,7 +120,7 @@ def _first(ladder: Ladder, named: list[tuple[Kernel, bool]], order: np.ndarray, 
     ]
     shapes = [k for k, free in named if tunable(k) and (free or ladder.length_scales is not None)]
     if ladder.length_scales is not None:
-        scales = list(ladder.length_scales) if np.ndim(ladder.length_scales) else [ladder.length_scales]
+        scales = list(ladder.length_scales) if hasattr(ladder.length_scales, "__len__") else [ladder.length_scales]
         return out + [Candidate(with_scales(k, one), alpha, np.nan, False) for k in shapes for one in scales]
     if not shapes:
         return out

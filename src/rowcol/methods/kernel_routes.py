@@ -206,10 +206,11 @@ def _one_by_one(way: Way, choice: Choice, alpha0: np.ndarray | None) -> Outcome:
     for i, w in enumerate(asked.weight):
         alike.setdefault(w.tobytes(), []).append(i)
     for columns in alike.values():
+        rows = np.array(columns)[:, None]
         w = asked.weight[columns[0]]
         at = np.flatnonzero(w)
         exact = among(asked.X, at)
-        some = asked._replace(X=exact, y=asked.y[np.ix_(columns, at)], scale=asked.scale[columns], weight=w[at])
+        some = asked._replace(X=exact, y=asked.y[rows, at], scale=asked.scale[columns], weight=w[at])
         left = way.stop._replace(
             max_passes=max(way.stop.max_passes - whole_.passes, 1e-9),
             max_seconds=max(way.stop.max_seconds - (time.perf_counter() - began), 0.0),
@@ -225,7 +226,7 @@ def _one_by_one(way: Way, choice: Choice, alpha0: np.ndarray | None) -> Outcome:
             taken=[],
             preconditioner=None,
         )
-        out = _take(mine, choice, None if alpha0 is None else alpha0[np.ix_(columns, at)])
+        out = _take(mine, choice, None if alpha0 is None else alpha0[rows, at])
         if asked_to_stop:
             out.statuses = {k: Status.CALLBACK if s is Status.SECONDS else s for k, s in out.statuses.items()}
         beta, residual = np.zeros((2, len(columns), n))
