@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -11,12 +12,14 @@ from sklearn.base import BaseEstimator
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ..asking import how_to
 from ..core.kernels import Function, Precomputed, kernel_of
 from ..core.recipes import Kernel
 from ..core.sides import leaves_of
+from ..fitting import fit
 from ..methods.choose import Plan
+from ..methods.landmarks import Memo
 from ..methods.result import Result
-from ..solving import solve
 
 KINDS: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": (np.float64, np.float32)}
 
@@ -51,26 +54,21 @@ class KernelModel(BaseEstimator):
         named = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0, "nu": self.nu}
         return kernel_of(self.kernel, **named, length_scale=self.length_scale)
 
-    def _fit_to(self, X: Any, y: Any, alpha: Any, sample_weight: Any, x0: Any = None) -> None:
+    def _kinds(self) -> dict[str, Any]:
+        """What X may be, for scikit-learn's validation."""
+        dtype = getattr(self, "dtype", None)
+        if dtype is None:
+            return KINDS
+        if dtype not in ("float32", "float64", np.float32, np.float64):
+            raise ValueError(f"dtype must be None, 'float32' or 'float64', got {dtype!r}")
+        return KINDS | {"dtype": np.dtype(dtype)}
+
+    def _fit_to(self, X: Any, y: Any, alpha: Any, sample_weight: Any, x0: Any = None, memo: Memo | None = None) -> None:
         """Fit to X and y, which are validated; attributes change only when all is well."""
-        result = solve(
-            X,
-            y,
-            kernel=self._kernel(),
-            alpha=alpha,
-            fit_intercept=self.fit_intercept,
-            method=self.solver,
-            tol=self.tol,
-            max_passes=self.max_iter,
-            max_seconds=self.max_seconds,
-            x0=x0,
-            sample_weight=sample_weight,
-            memory=self.memory,
-            n_jobs=self.n_jobs,
-            random_state=self.random_state,
-            callback=self.callback,
-            progress=self.progress,
-        )
+        began, limits = time.perf_counter(), (self.tol, self.max_iter, self.max_seconds)
+        watched = self.callback, self.progress, self.memory, self.n_jobs, self.random_state
+        how = how_to(self.solver, *limits, "auto", *watched, kernel=True)
+        result = fit(X, y, self._kernel(), alpha, how, x0, sample_weight, self.fit_intercept, began, memo)
         self.result_ = result
         self.dual_coef_ = result.x
         self.intercept_ = 0.0 if result.intercept is None else result.intercept
@@ -87,7 +85,7 @@ class KernelModel(BaseEstimator):
     def _points(self, X: Any) -> Any:
         """New points, validated."""
         check_is_fitted(self)
-        return validate_data(self, X, reset=False, **KINDS)
+        return validate_data(self, X, reset=False, **self._kinds())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
