@@ -65,7 +65,7 @@ def fit(
         way = Way(asked, quick, stop, how.seed, how.memory, sampler, watch, how.bar, how.method == "auto")
         every = posed_as.live.size == posed_as.count and not _is_given(posed_as.kernel)
         if memo is not None and every and choice.route == "pcg" and choice.rank:
-            way.preconditioner = moved(memo, quick, ridge_of(asked), how.memory)
+            way.preconditioner = moved(memo, posed_as.X, quick, ridge_of(asked), how.memory)
             if way.preconditioner is not None:
                 count = len(way.preconditioner.F)
                 way.learned.append(f"{count:,} pivots, of the last fit and of what changed since, serve again")

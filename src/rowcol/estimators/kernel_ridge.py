@@ -81,6 +81,11 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelLife):
     True
     >>> model.result_.success
     True
+    >>> mean, std = model.predict([[1.0], [9.0]], return_std=True)
+    >>> bool(std[0] < 0.02), bool(std[1] > 0.9)
+    (True, True)
+    >>> model.add_rows([[9.0]], [np.sin(9.0)]).X_fit_.shape
+    (201, 1)
     """
 
     def __init__(
@@ -161,7 +166,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelLife):
             √(k(x, x) − k_xᵀ(K + alpha)⁻¹k_x). With an intercept, its uncertainty is included (universal kriging). The
             variance is an upper bound, within a hundredth of alpha (or 100 tol of it, if that is less), or a warning
             says otherwise: so an interval for a new observation is at most half a percent too wide. Each point is a
-            right-hand side of its own, 64 at a time, which share every tile: these take the passes of about five fits.
+            right-hand side of its own, 64 at a time, which share every tile: these take as long as eight fits or so.
             Where n² numbers fit in memory and there is a point for every hundred fitted, or n ≤ 2,500, K + alpha is
             factored, and a point takes 6 n² operations.
 

@@ -2,7 +2,7 @@
 
 With landmarks S and LLᵀ = K(S, S), F = L⁻¹K(S, X): points that came need only their own columns of F, and points that
 went only lose theirs. The points that came or went become landmarks themselves: their change of K is then known
-exactly to M, and what they leave of the residual is nearly gone after a step or two.
+exactly to M; and so does the point nearest to each, which feels it most.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 
-from ..core.gram import Gram, cross, gram, some_columns, written
+from ..core.gram import Gram, cross, gram, sizes2, some_columns, written
 from ..core.recipes import Scaled
 from .pivots import BLOCK, Pivots, accepted, inverted, squared
 
 MOST = 256_000_000  # bytes of F that are kept
 WORN = 1 / 3  # of the points: once as many have changed, pivots are drawn anew
-WIDER = 1.5  # times the rank that was drawn: then no more landmarks
+WIDER = 0.5  # of the rank that was drawn: so many landmarks more, at most
+NEAR = 1  # old point near one that changed becomes a landmark too; three saved one pass more, and cost as much
 
 
 @dataclass(eq=False)
@@ -56,42 +57,63 @@ def keep(made: Pivots | None, X: Any, last: Kept | None, changed: Any) -> Kept |
     return Kept(made, X[made.which], lower, len(made.F))
 
 
-def moved(memo: Memo, g: Gram, lam: np.ndarray, memory: int) -> Pivots | None:
-    """The kept preconditioner, for the points of g; None if one is better drawn anew."""
-    kept, changed = memo.kept, memo.changed
-    if kept is None or memo.stay is None or changed is None:
+def moved(memo: Memo, X: Any, g: Gram, lam: np.ndarray, memory: int) -> Pivots | None:
+    """The kept preconditioner, for the points X of g; None if one is better drawn anew."""
+    kept, changed, stay = memo.kept, memo.changed, memo.stay
+    if kept is None or stay is None or changed is None:
         return None
-    n, old, k = g.shape[0], int(memo.stay.sum()), len(kept.lower)
-    if kept.changed + changed.shape[0] / n > WORN or 12 * kept.made.F.nbytes > 4 * memory:
+    n, old, k = g.shape[0], int(stay.sum()), kept.rank
+    if kept.changed + changed.shape[0] / n > WORN or 3 * kept.made.F.nbytes > memory:
         return None
-    unit, lower, few = kept.made.unit, kept.lower, max(int(WIDER * kept.rank) - k, 0)
-    some = gram(g.kernel, changed[:few]) if few else None  # of a sample of what changed, if that is much
-    more, G, inner = np.empty(0, np.int64), np.empty((0, k)), np.empty((0, 0))
-    if some is not None:
-        G = _solve(lower, unit * written(cross(some, kept.points))).T
-        rest, own = unit * written(some) - G @ G.T, unit * np.diagonal(written(some))
-        more, inner = accepted(rest, own, np.zeros(len(own)))
-        G = G[more]
-    F = np.empty((k + more.size, n), np.float32)
-    F[:k, :old] = kept.made.F[:, memo.stay]
-    scaled = replace(g, kernel=Scaled(g.kernel, unit))
+    # only those that were drawn stay: landmarks of an earlier change have done their work
+    before, base, lower, unit = kept.made.F[:k], kept.points[:k], kept.lower[:k, :k], kept.made.unit
+    fresh: Any = None
+    F: np.ndarray = np.empty((k + int(WIDER * k), n), np.float32)
+    F[:k, :old] = before if old == stay.size else before[:, stay]
     if old < n:
-        F[:k, old:] = _solve(lower, written(some_columns(cross(scaled, kept.points), np.arange(old, n))))
+        F[:k, old:] = _solve(lower, unit * written(some_columns(cross(g, base), np.arange(old, n))))
+    few = changed[: int(WIDER * k)]
+    if few.shape[0]:
+        fresh = _stacked(few, X[_near(g, few, old, len(F) - k - few.shape[0])])
+    more, G, inner = _further(g, base, lower, unit, fresh)
+    F = F[: k + more.size]
     if more.size:
-        lines = written(cross(scaled, changed[:few][more])) - G.astype(np.float32) @ F[:k]
-        F[k:] = _solve(inner, lines)
+        lines = written(replace(cross(g, fresh[more]), kernel=Scaled(g.kernel, unit)), F[k:])
+        lines -= G.astype(np.float32) @ F[:k]
+        F[k:] = scipy.linalg.solve_triangular(inner, np.eye(len(inner)), lower=True).astype(np.float32) @ lines
     grown = np.zeros((len(F), len(F)))
     grown[:k, :k], grown[k:, :k], grown[k:, k:] = lower, G, inner
-    passes = (k * (n - old) + more.size * n) / n**2
+    passes = (k * (n - old) + (more.size + few.shape[0]) * n) / n**2
     made = Pivots(F, lam, [], np.empty(len(F), np.int64), kept.made.left, passes, unit)
     made.inner = np.zeros((len(F), len(F)))  # what has changed of FFᵀ, and nothing else, is summed anew
-    made.inner[:k, :k] = kept.made.inner + squared(F[:k, old:]) - squared(kept.made.F[:, ~memo.stay])
+    made.inner[:k, :k] = kept.made.inner[:k, :k] + squared(F[:k, old:]) - squared(before[:, ~stay])
     made.inner[k:, :k], made.inner[k:, k:] = F[k:] @ F[:k].T, squared(F[k:])
     made = inverted(F, unit * lam.reshape(-1, n), BLOCK * n, made)
     if not len(made.F):
         return None
-    made.landmarks, made.lower, made.home = _stacked(kept.points, changed[:few][more]), grown, kept
+    made.landmarks, made.lower, made.home = base if fresh is None else _stacked(base, fresh[more]), grown, kept
     return made
+
+
+def _near(g: Gram, few: Any, old: int, most: int) -> np.ndarray:
+    """The nearest of the first `old` points to each of a few others, as the kernel sees it; no more than so many."""
+    each = min(NEAR, most // few.shape[0], old)
+    if not each:
+        return np.empty(0, np.int64)
+    size = np.sqrt(np.maximum(sizes2(g)[:old], 1e-300))
+    return np.unique(np.argpartition(-written(cross(g, few))[:, :old] / size, each - 1, axis=1)[:, :each])
+
+
+def _further(
+    g: Gram, base: Any, lower: np.ndarray, unit: float, fresh: Any
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Which of the fresh landmarks tell something new, and their rows of L."""
+    if fresh is None:
+        return np.empty(0, np.int64), np.empty((0, len(lower))), np.empty((0, 0))
+    some = gram(g.kernel, fresh)
+    K, G = unit * written(some), _solve(lower, unit * written(cross(some, base))).T
+    more, inner = accepted(K - G @ G.T, np.diagonal(K).copy(), np.zeros(len(K)))
+    return more, G[more], inner
 
 
 def _solve(lower: np.ndarray, lines: np.ndarray) -> np.ndarray:
