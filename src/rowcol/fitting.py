@@ -26,6 +26,7 @@ from .core.sides import leaves_of, points
 from .methods.choose import Plan, with_learned
 from .methods.kernel import ridge_of
 from .methods.kernel_routes import Way, choose, follow, planned
+from .methods.landmarks import Memo, keep, moved
 from .methods.loop import Outcome
 from .methods.progress import Progress
 from .methods.result import MEANING, WORST_FIRST, ConvergenceWarning, Result, Status, count_passes
@@ -34,9 +35,18 @@ SINGLE_LOSES = 1e-3  # of an entry, for certain kernels on hostile data: then st
 
 
 def fit(
-    X: Any, y: Any, kernel: Any, alpha: Any, how: How, x0: Any, sample_weight: Any, fit_intercept: bool, began: float
+    X: Any,
+    y: Any,
+    kernel: Any,
+    alpha: Any,
+    how: How,
+    x0: Any,
+    sample_weight: Any,
+    fit_intercept: bool,
+    began: float,
+    memo: Memo | None = None,
 ) -> Result:
-    """Solve (K + alpha) α = y, and say how good the answer is."""
+    """Solve (K + alpha) α = y, and say how good the answer is. A `memo` brings and takes what another fit can use."""
     posed_as = _pose(X, y, kernel, alpha, how, sample_weight, fit_intercept)
     asked = posed_as.asked
     with ExitStack() as stack:
@@ -53,8 +63,17 @@ def fit(
         sampler = how.sampler if isinstance(how.sampler, str) else _weights_of(how.sampler, posed_as)
         watch = None if how.callback is None else partial(_whole, how.callback, posed_as, fit_intercept)
         way = Way(asked, quick, stop, how.seed, how.memory, sampler, watch, how.bar, how.method == "auto")
-        out = follow(way, choice, _start(x0, posed_as))
+        every = posed_as.live.size == posed_as.count and not _is_given(posed_as.kernel)
+        if memo is not None and every and choice.route == "pcg" and choice.rank:
+            way.preconditioner = moved(memo, posed_as.X, quick, ridge_of(asked), how.memory)
+            if way.preconditioner is not None:
+                count = len(way.preconditioner.F)
+                way.learned.append(f"{count:,} pivots, of the last fit and of what changed since, serve again")
+        out = follow(way, choice, _start(x0, posed_as, memo if fit_intercept else None))
         function, certificates, x, intercept, fitted = _finish(posed_as, asked, out, quick, how, fit_intercept)
+        if memo is not None:
+            memo.kept = keep(way.preconditioner, posed_as.X, memo.kept, memo.changed) if every else None
+            memo.ones, memo.intercept = _ones(posed_as, asked, out, fit_intercept), intercept
     q, history = len(certificates), out.history  # what the column of ones did is no business of the user's
     history.certificate = [look for look in history.certificate if look[1] < q]
     history.energy = [one[:q] for one in history.energy]
@@ -208,7 +227,7 @@ def _grams(posed_as: _Posed, pool: Executor | None) -> tuple[Gram, Gram]:
     return exact, quick if fits_single(exact) and quick.error <= SINGLE_LOSES else exact
 
 
-def _start(x0: Any, posed_as: _Posed) -> np.ndarray | None:
+def _start(x0: Any, posed_as: _Posed, memo: Memo | None = None) -> np.ndarray | None:
     if x0 is None:
         return None
     source = np.asarray(x0.x if isinstance(x0, Result) else x0)
@@ -222,6 +241,11 @@ def _start(x0: Any, posed_as: _Posed) -> np.ndarray | None:
     out = np.zeros_like(asked.y)
     scale = np.where(asked.y[:many].any(axis=1), asked.scale[:many], np.inf)  # where y is zero so is the answer
     out[:many] = source.reshape(posed_as.count, -1)[posed_as.live].T / scale[:, None]
+    if memo is not None and memo.ones is not None and memo.ones.shape == (posed_as.count, len(asked.y) - many):
+        # α leaves the intercept of y − ȳ, which is no part of it: (K + Λ)⁻¹ of it is known
+        ones = memo.ones[posed_as.live].T
+        out[many:] = ones / asked.scale[many:, None]
+        out[:many] += ((np.ravel(memo.intercept) - posed_as.mean) / scale)[:, None] * ones
     if not (np.abs(out) < 1e140).all():
         raise ValueError("x0 is too large beside y: rescale it, or start from zero")
     if asked.weight is not None and asked.weight.ndim == 2:
@@ -290,6 +314,8 @@ def _finish(
         of_given,
         posed_as.single,
         how.jobs,
+        ridge_of(asked).reshape(-1, beta.shape[1])[: len(beta)],
+        posed_as.live,
     )
     fitted = np.full((posed_as.count, len(beta)), np.nan)
     fitted[posed_as.live] = (image * asked.scale[:, None] + intercept[:, None]).T
@@ -306,6 +332,16 @@ def _summing_to_zero(u: np.ndarray, v: np.ndarray) -> np.ndarray:
     """u − tv; u itself where v is not known yet."""
     total = v.sum(axis=1)
     return u - np.divide(u.sum(axis=1), total, out=np.zeros(len(u)), where=total > 0)[:, None] * v
+
+
+def _ones(posed_as: _Posed, asked: Problem, out: Outcome, fit_intercept: bool) -> np.ndarray | None:
+    """(K + Λ)⁻¹1 at all the user's points."""
+    if not fit_intercept:
+        return None
+    many = len(posed_as.mean)
+    full = np.zeros((posed_as.count, len(out.beta) - many))
+    full[posed_as.live] = (out.beta[many:] * asked.scale[many:, None]).T
+    return full
 
 
 def _whole(callback: Callable[[Progress], object], posed_as: _Posed, fit_intercept: bool, part: Progress) -> object:

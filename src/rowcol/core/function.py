@@ -42,6 +42,8 @@ class KernelFunction:
     live: np.ndarray | None  # columns of a given matrix that counted, if not all
     single: bool
     jobs: int
+    ridge: np.ndarray  # (1, n) or (q, n) Λ: the variance of the noise; zero where a point does not count for a column
+    places: np.ndarray  # (n,) of these points among the user's
 
     def __call__(self, X: Any, return_bound: bool = False) -> Any:
         """Values at the rows of X; with `return_bound`, also how far the exact solution's can be, at most."""

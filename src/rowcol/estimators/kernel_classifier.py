@@ -143,7 +143,7 @@ class KernelRidgeClassifier(Classes, KernelModel):
         labels, targets, sample_weight = self._posed(y, sample_weight)
         alpha = _penalty(self.alpha, targets)
         if not self.probability:
-            self._fit_to(X, targets, alpha, sample_weight)
+            self._fit_to(X, targets, alpha, sample_weight, x0=self._start(targets.shape))
             self._labels = labels
             return self
         began, left = time.perf_counter(), self.max_seconds
@@ -151,7 +151,7 @@ class KernelRidgeClassifier(Classes, KernelModel):
         found = self._calibrated(X, targets, alpha, sample_weight, one_by_one)
         if left is not None:  # the folds have taken no more than half of it
             left = max(left - (time.perf_counter() - began), left / 2)
-        self._fit_to(X, targets, alpha, sample_weight, max_seconds=left)
+        self._fit_to(X, targets, alpha, sample_weight, x0=self._start(targets.shape), max_seconds=left)
         self._labels, self.calibration_ = labels, found
         return self
 

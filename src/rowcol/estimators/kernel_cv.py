@@ -7,7 +7,6 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -18,14 +17,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..core.kernels import Matern, kernel_of
 from ..core.problem import real_number, weights
 from ..core.recipes import Kernel
+from ..methods.landmarks import Memo
 from ..methods.progress import Progress
 from ..methods.result import ConvergenceWarning
-from .kernel_model import KINDS, KernelModel
+from .kernel_regression import KernelRegression
 from .ladder import Candidate, Ladder, Rung, climbed, results
 from .scoring import scorer_of
 
 
-class KernelRidgeCV(MultiOutputMixin, RegressorMixin, KernelModel):
+class KernelRidgeCV(MultiOutputMixin, RegressorMixin, KernelRegression):
     """Kernel ridge regression, exact and certified, with kernel, length-scales and alpha chosen by what they predict.
 
     Length-scales and alpha are found by the gradient of the leave-one-out error on some points, then tried, with others
@@ -73,7 +73,7 @@ class KernelRidgeCV(MultiOutputMixin, RegressorMixin, KernelModel):
         the rung and its number of points.
     stages_ : list of dict
         What each stage cost: points, candidates, fits, entries of the kernel matrix and seconds.
-    dual_coef_, intercept_, X_fit_, result_, plan_, n_iter_
+    dual_coef_, intercept_, X_fit_, y_fit_, sample_weight_fit_, result_, plan_, n_iter_
         As of `KernelRidge`.
 
     Examples
@@ -159,18 +159,17 @@ class KernelRidgeCV(MultiOutputMixin, RegressorMixin, KernelModel):
         if self.length_scales is not None and hasattr(self.length_scales, "__len__") and not len(self.length_scales):
             raise ValueError("length_scales must hold one or more, got none")
         limit = math.inf if self.max_seconds is None else real_number(self.max_seconds, "max_seconds", above=0.0)
-        X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, **KINDS)
+        X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, **self._kinds())
         n = X.shape[0]
-        if isinstance(sample_weight, (Real, Integral)):
-            sample_weight = np.full(n, float(sample_weight))
-        w = np.ones(n) if sample_weight is None else weights(sample_weight, n)
+        given = self._weights(sample_weight, n)
+        w = np.ones(n) if given is None else weights(given, n)
         folds = [_indices(fold, n) for fold in check_cv(self.cv, y, classifier=False).split(X, y)]
         ladder = Ladder(
             X,
             np.asarray(y, np.float64).reshape(n, -1),
             w,
             folds,
-            scorer_of(self.scoring, single=y.ndim == 1, weighted=sample_weight is not None),
+            scorer_of(self.scoring, single=y.ndim == 1, weighted=given is not None),
             alphas,
             self.length_scales,
             bool(self.ard),
@@ -193,7 +192,7 @@ class KernelRidgeCV(MultiOutputMixin, RegressorMixin, KernelModel):
         final = time.perf_counter()
         left = None if math.isinf(limit) else max(limit - (final - began), 1e-3)
         x0 = None if best.start is None else (best.start if y.ndim == 2 else best.start[:, 0])
-        self._fit_to(X, y, best.alpha, sample_weight, x0=x0, kernel=best.kernel, max_seconds=left)
+        self._fit_all(X, y, best.alpha, given, x0, Memo(), max_seconds=left)
         cost = {"kernel_entries": float(self.result_.passes) * n * n, "seconds": time.perf_counter() - final}
         self.stages_.append({"stage": "fit", "n_samples": n, "candidates": 1, "fits": 1, **cost})
         if not best.reached:
@@ -204,22 +203,6 @@ class KernelRidgeCV(MultiOutputMixin, RegressorMixin, KernelModel):
                 stacklevel=2,
             )
         return self
-
-    def predict(self, X: Any, return_bound: bool = False) -> Any:
-        """Values at the points X, in chunks: as of `KernelRidge`.
-
-        Parameters
-        ----------
-        X : array or sparse array, (n, n_features); (n, n_samples) if the kernel is precomputed
-        return_bound : bool
-            |prediction − that of the exact solution| ≤ bound, point by point.
-
-        Returns
-        -------
-        ndarray, (n,) or (n, n_targets); with `return_bound`, a pair of them
-        """
-        X = self._points(X)
-        return self.result_.function(X, return_bound=return_bound)
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the validation curves: score against alpha, a line for every kernel and rung, and what was chosen.
@@ -257,6 +240,9 @@ class KernelRidgeCV(MultiOutputMixin, RegressorMixin, KernelModel):
         ax.set(xscale="log", xlabel="alpha", ylabel="score, mean of the folds (band: one standard deviation)")
         ax.legend(fontsize="small")
         return ax
+
+    def _kernel(self) -> Kernel:
+        return self.kernel_
 
     def _named(self) -> list[tuple[Kernel, bool]]:
         """The kernels, and which of them are to have their length-scales found."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -11,12 +12,13 @@ from sklearn.base import BaseEstimator
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ..asking import how_to
 from ..core.kernels import Function, Precomputed, kernel_of
 from ..core.recipes import Kernel
 from ..core.sides import leaves_of
+from ..fitting import fit
 from ..methods.choose import Plan
 from ..methods.result import Result
-from ..solving import solve
 
 KINDS: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": (np.float64, np.float32)}
 
@@ -61,26 +63,37 @@ class KernelModel(BaseEstimator):
         last = getattr(self, "dual_coef_", None)
         return last if self.warm_start and last is not None and last.shape == shape else None
 
+    def _kinds(self) -> dict[str, Any]:
+        """What X may be, for scikit-learn's validation."""
+        dtype = getattr(self, "dtype", None)
+        if dtype is None:
+            return KINDS
+        if dtype not in ("float32", "float64", np.float32, np.float64):
+            raise ValueError(f"dtype must be None, 'float32' or 'float64', got {dtype!r}")
+        return KINDS | {"dtype": np.dtype(dtype)}
+
     def _solved(self, X: Any, y: Any, alpha: Any, sample_weight: Any, **changes: Any) -> Result:
-        """One solve, as the parameters say but for `changes`."""
+        """One fit, as the parameters say but for `changes`, which may hold a start x0 and a memo as well."""
+        began = time.perf_counter()
         asked = {
-            "fit_intercept": self.fit_intercept,
             "method": self.solver,
             "tol": self.tol,
             "max_passes": self.max_iter,
             "max_seconds": self.max_seconds,
+            "sampler": "auto",
             "memory": self.memory,
             "n_jobs": self.n_jobs,
             "random_state": self.random_state,
             "callback": self.callback,
             "progress": self.progress,
         }
-        kernel = changes.pop("kernel", None) or self._kernel()
-        return solve(X, y, kernel=kernel, alpha=alpha, sample_weight=sample_weight, **(asked | changes))
+        x0, memo = (changes.pop(name, None) for name in ("x0", "memo"))
+        how = how_to(**(asked | changes), kernel=True)
+        return fit(X, y, self._kernel(), alpha, how, x0, sample_weight, self.fit_intercept, began, memo)
 
     def _fit_to(self, X: Any, y: Any, alpha: Any, sample_weight: Any, **changes: Any) -> None:
         """Fit to X and y, which are validated; attributes change only when all is well."""
-        result = self._solved(X, y, alpha, sample_weight, **({"x0": self._start(y.shape)} | changes))
+        result = self._solved(X, y, alpha, sample_weight, **changes)
         self.result_ = result
         self.dual_coef_ = result.x
         self.intercept_ = 0.0 if result.intercept is None else result.intercept
@@ -97,7 +110,7 @@ class KernelModel(BaseEstimator):
     def _points(self, X: Any) -> Any:
         """New points, validated."""
         check_is_fitted(self)
-        return validate_data(self, X, reset=False, **KINDS)
+        return validate_data(self, X, reset=False, **self._kinds())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -288,18 +288,20 @@ def _mover(way: Way, choice: Choice, alpha0: np.ndarray | None) -> Mover:
     if choice.route == "blocks":
         return fresh_blocks(asked, g, quick, alpha0, way.seed)
     spent = 0.0
-    if choice.route == "pcg" and choice.rank and way.preconditioner is None:
-        until = time.perf_counter() + way.stop.max_seconds / 2  # the other half is for steps
-        way.preconditioner = pivots(quick, ridge_of(asked), choice.rank, way.seed, choice.pivots_at_once, until)
+    if choice.route == "pcg" and choice.rank:
+        if way.preconditioner is None:
+            until = time.perf_counter() + way.stop.max_seconds / 2  # the other half is for steps
+            way.preconditioner = pivots(quick, ridge_of(asked), choice.rank, way.seed, choice.pivots_at_once, until)
+            left = way.preconditioner.left
+            way.learned.append(f"{len(way.preconditioner.which):,} pivots leave {left:.1e} of the trace of K")
         made = way.preconditioner
-        way.learned.append(f"{len(made.which):,} pivots leave {made.left:.1e} of the trace of K")
         if made.slack.max() > 1.0:
             way.learned.append(
                 f"alpha is raised up to {made.slack.max():.1e} times in the preconditioner: single precision needs it"
             )
-        spent = way.preconditioner.passes
+        spent = made.passes
     x = np.zeros_like(asked.y) if alpha0 is None else alpha0.copy()
-    r = asked.y.copy() if alpha0 is None else asked.y - product(g, x) - ridge_of(asked) * x
+    r = asked.y.copy()  # of zero; a start is looked at before the first step, and the look tells its own
     multiply = [_by(quick)] if quick is g else [_by(quick), _by(g)]
     mover = Conjugate(
         asked, g, "kernel", np.arange(len(x)), x, None, r, way.preconditioner, multiply, spent, math.inf, 0.85
