@@ -28,6 +28,8 @@ class KernelFunction:
     intercept : ndarray, (q,)
     bound : ndarray, (q,)
         Of ‖f − f*‖ in the norm of the kernel's space.
+    centers : ndarray, (m,), or None
+        Which of the points fitted are the centres, where `n_centers` asked for some.
     """
 
     quick: Gram
@@ -42,6 +44,7 @@ class KernelFunction:
     live: np.ndarray | None  # columns of a given matrix that counted, if not all
     single: bool
     jobs: int
+    centers: np.ndarray | None = None  # (m,) which of the points fitted are centres, where `n_centers` asked for some
 
     def __call__(self, X: Any, return_bound: bool = False) -> Any:
         """Values at the rows of X; with `return_bound`, also how far the exact solution's can be, at most."""

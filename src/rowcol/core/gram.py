@@ -8,10 +8,11 @@ Threads share rows of tiles, and what they find is added up in a fixed order: bi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from itertools import product as product_of
 from typing import Any
 
 import numpy as np
@@ -54,11 +55,14 @@ class Gram:
         return tree_error(self.kernel, iter(self.leaves))
 
 
-def gram(kernel: Kernel, X: Any, dtype: type = np.float64, pool: Executor | None = None) -> Gram:
-    """The kernel matrix of X with itself."""
+def gram(
+    kernel: Kernel, X: Any, dtype: type = np.float64, pool: Executor | None = None, some: np.ndarray | None = None
+) -> Gram:
+    """The kernel matrix of X with itself; or that of `some` of its points, with the kernel settled on all of them."""
+    leaves = tuple(settle(one, X, dtype) for one in leaves_of(kernel))
+    X = X if some is None else X[some]
     n = X.shape[0]
     width = WIDE if n >= 8 * WIDE else NARROW
-    leaves = tuple(settle(one, X, dtype) for one in leaves_of(kernel))
     X = symmetric(X) if any(isinstance(leaf.kernel, Precomputed) for leaf in leaves) else X
     sides = tuple(side_of(leaf, X, dtype, width) for leaf in leaves)
     return Gram(kernel, leaves, sides, sides, (n, n), X.shape[1], sp.issparse(X), dtype, width, pool)
@@ -192,7 +196,7 @@ def product(g: Gram, v: np.ndarray) -> np.ndarray:
     def band_of(b: int) -> tuple[int, np.ndarray, np.ndarray]:
         return (b, *make(g, work, b, w))
 
-    for b, mine, image in spread(_pool(g), band_of, list(range(-(-n // w)))):
+    for b, mine, image in spread(pool_of(g), band_of, list(range(-(-n // w)))):
         out[:, b * w : b * w + mine.shape[1]] += mine
         if image.size:
             out[:, (b + 1) * w :] += image
@@ -207,7 +211,7 @@ def _by_blas(leaf: Leaf, side: Side) -> bool:
     return leaf.dots and side.raw is None and side.tiles.shape[1] >= MANY
 
 
-def _pool(g: Gram) -> Executor | None:
+def pool_of(g: Gram) -> Executor | None:
     """Our threads, unless tiles are made by BLAS, which has its own: the two never multiply."""
     return None if any(_by_blas(leaf, side) for leaf, side in zip(g.leaves, g.left, strict=True)) else g.pool
 
@@ -247,6 +251,24 @@ def _written_band(g: Gram, v: np.ndarray, b: int, w: int) -> tuple[np.ndarray, n
     return out, image
 
 
+def there_and_back(g: Gram, v: np.ndarray, between: Callable[[slice, np.ndarray], np.ndarray]) -> np.ndarray:
+    """Kᵀr for each row of v, r being between(lines, Kv of these lines): every tile is made once, and used both ways."""
+    n, m = g.shape
+    w, (q, _), nothing = _left_width(g), v.shape, np.empty((len(v), 0))
+    v, image, places = np.ascontiguousarray(v, dtype=g.dtype), np.zeros((q, m)), range(-(-m // g.width))
+    for b, start in product_of(range(-(-n // w)), range(0, w, LINES)):
+        stop = min(start + LINES, w, n - b * w)
+        if stop <= start:
+            continue
+        tiles, moved = [_tile(g, b, start, stop, c) for c in places], np.zeros((q, stop - start))
+        for c, tile in enumerate(tiles):
+            spend(tile, v, v, c * g.width, moved, nothing)
+        r: np.ndarray = np.ascontiguousarray(between(slice(b * w + start, b * w + stop), moved), dtype=g.dtype)
+        for c, tile in enumerate(tiles):
+            spend(tile, r, v, c * g.width, moved, image[:, c * g.width : (c + 1) * g.width])
+    return image
+
+
 def written(g: Gram, out: np.ndarray | None = None) -> np.ndarray:
     """All of it, in its own precision: for few rows, or few points."""
     n, m = g.shape
@@ -260,7 +282,7 @@ def written(g: Gram, out: np.ndarray | None = None) -> np.ndarray:
                 stop = min(start + LINES, count)
                 out[b * w + start : b * w + stop, c * g.width : (c + 1) * g.width] = _tile(g, b, start, stop, c)
 
-    for _ in spread(_pool(g), column, list(range(-(-m // g.width)))):
+    for _ in spread(pool_of(g), column, list(range(-(-m // g.width)))):
         pass
     return out
 

@@ -57,6 +57,7 @@ class KernelModel(BaseEstimator):
             X,
             y,
             kernel=self._kernel(),
+            n_centers=getattr(self, "n_centers", None),  # not all who inherit have it
             alpha=alpha,
             fit_intercept=self.fit_intercept,
             method=self.solver,
@@ -74,7 +75,7 @@ class KernelModel(BaseEstimator):
         self.result_ = result
         self.dual_coef_ = result.x
         self.intercept_ = 0.0 if result.intercept is None else result.intercept
-        self.X_fit_ = X
+        self.X_fit_ = X if result.function.centers is None else X[result.function.centers]
         self.n_iter_ = result.passes
 
     @property

@@ -31,6 +31,9 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         Of "rbf", "laplacian" and "matern": a number, or one a feature; 0.5, 1.5 or 2.5.
     kernel_params : dict, optional
         More arguments of a function.
+    n_centers : int, optional
+        Let f be a combination of k(c, ·) of so many points c only: for more points than the exact solution can reach.
+        As `n_centers` of `rowcol.solve`.
     fit_intercept : bool
         Add an intercept that is not penalised.
     solver : {"auto", "pcg", "blocks", "direct", "rk", "cg"}
@@ -44,7 +47,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
     memory : int or str, optional
         How much may be used beside X and y, in bytes or as "2 GB": half of what is free unless said.
     warm_start : bool
-        Start from the coefficients of the last fit, if the points are as many.
+        Start from the coefficients of the last fit, if the points are as many; with `n_centers`, from its function.
     n_jobs : int, optional
         Threads. None obeys the environment variables.
     random_state : None, int or generator
@@ -57,8 +60,10 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
     Attributes
     ----------
     dual_coef_ : ndarray, (n_samples,) or (n_samples, n_targets)
+        With `n_centers`, one a centre: (m,) or (m, n_targets), m being `n_centers` or less.
     intercept_ : float or ndarray
     X_fit_ : array
+        The points; with `n_centers`, the centres.
     result_ : Result
         The certificate, the plan and the history.
     plan_ : Plan
@@ -88,6 +93,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         length_scale: Any = None,
         nu: float = 1.5,
         kernel_params: dict | None = None,
+        n_centers: int | None = None,
         fit_intercept: bool = False,
         solver: str = "auto",
         tol: float = 1e-4,
@@ -108,6 +114,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         self.length_scale = length_scale
         self.nu = nu
         self.kernel_params = kernel_params
+        self.n_centers = n_centers
         self.fit_intercept = fit_intercept
         self.solver = solver
         self.tol = tol
@@ -141,7 +148,10 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         alpha: Any = self.alpha if np.size(self.alpha) != 1 else float(np.ravel(self.alpha)[0])
         if np.ndim(alpha) == 1 and y.ndim == 2 and len(alpha) == y.shape[1]:  # as in scikit-learn: one a target
             alpha = np.broadcast_to(alpha, y.shape)
-        x0 = last if self.warm_start and last is not None and last.shape == y.shape else None
+        x0: Any = last if self.warm_start and last is not None and last.shape == y.shape else None
+        if self.n_centers is not None:  # the centres may be others: f itself is the start
+            alike = last is not None and last.shape[1:] == y.shape[1:] and self.X_fit_.shape[1] == X.shape[1]
+            x0 = self.result_ if self.warm_start and alike else None
         self._fit_to(X, y, alpha, sample_weight, x0)
         return self
 
