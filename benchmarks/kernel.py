@@ -236,7 +236,7 @@ def approximate(threads: int, folder: str | None) -> Iterator[tuple]:
 
 
 def centers(threads: int, folder: str | None) -> Iterator[tuple]:
-    """The best function of m centres, certified, against Nystroem(m) + Ridge: in time and in error, same m and alpha."""
+    """The best function of m centres, certified, against Nystroem(m) + Ridge of the same alpha: time and error."""
     from sklearn.kernel_approximation import Nystroem
     from sklearn.linear_model import Ridge
     from sklearn.pipeline import make_pipeline

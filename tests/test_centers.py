@@ -301,9 +301,9 @@ def test_a_plan_says_what_centres_take_and_an_exact_one_when_they_are_the_remedy
     assert "hours: one on centres, n_centers=10000, about" in beyond.reasons[-1]
     narrow = with_remedy(replace(beyond, route="blocks", reasons=(), seconds=None), 2)
     assert "memory allows the exact solution no preconditioner: one on centres, n_centers=" in narrow.reasons[-1]
-    few = rowcol.plan(X, y, kernel="rbf", alpha=0.1, n_centers=500, memory="28 MB")
+    few = rowcol.plan(X, y, kernel="rbf", alpha=0.1, n_centers=500, memory="46 MB")
     assert "uniform picks" in few.reasons[0]
-    assert rowcol.solve(X, y, kernel=RBF, alpha=0.1, n_centers=500, memory="28 MB", tol=1e-3).success
+    assert rowcol.solve(X, y, kernel=RBF, alpha=0.1, n_centers=500, memory="46 MB", tol=1e-3).success
 
 
 @pytest.mark.parametrize(("n", "m"), [(100, 100), (1000, 30), (30_000, 1000), (1_000_000, 1000), (100_000, 5000)])

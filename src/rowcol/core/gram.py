@@ -117,7 +117,9 @@ def _base(leaf: Leaf, dtype: type) -> Any:
     return {"distance": Square, "absolute": Absolute, "ratio": Ratio}[leaf.recipe.base](dtype(1))
 
 
-def _leaf_tile(g: Gram, k: int, b: int, w_left: int, start: int, stop: int, c: int) -> np.ndarray:
+def _leaf_tile(
+    g: Gram, k: int, b: int, w_left: int, start: int, stop: int, c: int, room: np.ndarray | None = None
+) -> np.ndarray:
     leaf, left, right = g.leaves[k], g.left[k], g.right[k]
     j0, j1 = c * g.width, min((c + 1) * g.width, g.shape[1])
     i0, i1 = b * w_left + start, b * w_left + stop
@@ -134,7 +136,8 @@ def _leaf_tile(g: Gram, k: int, b: int, w_left: int, start: int, stop: int, c: i
     elif _by_blas(leaf, left):
         out = left.tiles[b][:, start:stop].T @ right.tiles[c][:, : j1 - j0]
     else:
-        out = np.empty((stop - start, j1 - j0), g.dtype)
+        size = (stop - start) * (j1 - j0)
+        out = (np.empty(size, g.dtype) if room is None else room[:size]).reshape(stop - start, j1 - j0)
         fill(base, shape, left.tiles[b], left.offsets[b], start, stop, right.tiles[c], right.offsets[c], j1 - j0, out)
         return out
     out *= base.factor
@@ -151,10 +154,10 @@ def _checked(block: Any, shape: tuple[int, int], dtype: type) -> np.ndarray:
     return np.array(block, dtype)
 
 
-def _tile(g: Gram, b: int, start: int, stop: int, c: int) -> np.ndarray:
-    """Lines start, ..., stop-1 of the tile (b, c)."""
+def _tile(g: Gram, b: int, start: int, stop: int, c: int, room: np.ndarray | None = None) -> np.ndarray:
+    """Lines start, ..., stop-1 of the tile (b, c); written into the room given, if it can be."""
     w_left = _left_width(g)
-    parts = (_leaf_tile(g, k, b, w_left, start, stop, c) for k in range(len(g.leaves)))
+    parts = (_leaf_tile(g, k, b, w_left, start, stop, c, room if k == 0 else None) for k in range(len(g.leaves)))
     return _combined(g.kernel, parts)
 
 
@@ -255,12 +258,15 @@ def there_and_back(g: Gram, v: np.ndarray, between: Callable[[slice, np.ndarray]
     """Kᵀr for each row of v, r being between(lines, Kv of these lines): every tile is made once, and used both ways."""
     n, m = g.shape
     w, (q, _), nothing = _left_width(g), v.shape, np.empty((len(v), 0))
-    v, image, places = np.ascontiguousarray(v, dtype=g.dtype), np.zeros((q, m)), range(-(-m // g.width))
+    v, image = np.ascontiguousarray(v, dtype=g.dtype), np.zeros((q, m))
+    rooms: np.ndarray = np.empty(
+        (-(-m // g.width), LINES * g.width), g.dtype
+    )  # used again: fresh memory would cost as much again
     for b, start in product_of(range(-(-n // w)), range(0, w, LINES)):
         stop = min(start + LINES, w, n - b * w)
         if stop <= start:
             continue
-        tiles, moved = [_tile(g, b, start, stop, c) for c in places], np.zeros((q, stop - start))
+        tiles, moved = [_tile(g, b, start, stop, c, room) for c, room in enumerate(rooms)], np.zeros((q, stop - start))
         for c, tile in enumerate(tiles):
             spend(tile, v, v, c * g.width, moved, nothing)
         r: np.ndarray = np.ascontiguousarray(between(slice(b * w + start, b * w + stop), moved), dtype=g.dtype)
