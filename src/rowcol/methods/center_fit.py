@@ -67,7 +67,8 @@ def fit_centers(
             stack.enter_context(threadpool_limits(how.limit_blas, "blas"))
         pool = stack.enter_context(shared(how.jobs))
         at, sample = how.seed.spawn(2)
-        x = drawn(kernel, X, m, root, fit_intercept, how.memory, at, pool)
+        pivoted, until = bytes_of(n, X, q, m) <= how.memory, began + how.stop.max_seconds / 2
+        x = drawn(kernel, X, m, root, fit_intercept, pivoted, at, pool, until)
         learned.append(f"{x.shape[1]:,} centres" + _spared(x, m))
         given = asked._replace(X=x, y=asked.y * root, weight=None)
         spent, precondition = float(fit_intercept), None
@@ -142,10 +143,12 @@ def plan_centers(X: Any, kernel: Kernel, asked: Problem, n_centers: Any, how: An
             "allow more, or take fewer"
         )
     way = "randomly pivoted Cholesky" if by_pivots else "uniform picks, as memory allows no pivots"
+    told = f"a function of {m:,} centres, found by {way}, stands for one of all {n:,} points"
+    told = told if m < n else f"no fewer than there are points: all {n:,} are centres, but for those that others know"
     route, rows = ("cg", 0) if how.method == "cg" else ("pcg", rows_for(n, m, how.stop.tol)[0])
     passes = None if route == "cg" else _passes(n, m, how.stop.tol)
     reasons = [
-        f"n_centers={n_centers:,}: a function of {m:,} centres, found by {way}, stands for one of all {n:,} points",
+        f"n_centers={n_centers:,}: {told}",
         "kernel values of points with centres are made anew for every product, and used both ways: one pass a step",
     ]
     if rows:

@@ -169,12 +169,19 @@ class Centers:
 
 
 def drawn(
-    kernel: Kernel, X: Any, count: int, root: np.ndarray, centred: bool, memory: int, seed: Any, pool: Executor | None
+    kernel: Kernel,
+    X: Any,
+    count: int,
+    root: np.ndarray,
+    centred: bool,
+    by_pivots: bool,
+    seed: np.random.SeedSequence,
+    pool: Executor | None,
+    deadline: float = math.inf,
 ) -> Centers:
     """At most `count` centres among the points X, and all that products with their features need."""
     n, (one, two) = X.shape[0], seed.spawn(2)
     some = np.arange(n)
-    by_pivots = count < n and bytes_of(n, X, 1, count) <= memory
     if count < n:
         few = min(DRAWN * count, n) if by_pivots else count
         some = np.sort(np.random.default_rng(one).choice(n, few, replace=False))
@@ -182,9 +189,9 @@ def drawn(
     if all(leaf.recipe is not None for leaf in exact.leaves) and fits_single(exact):
         single = gram(kernel, X, np.float32, pool, some)
         quick = single if single.error <= SINGLE_LOSES else exact
-    if by_pivots:
+    if count < n and by_pivots:
         typical = np.full(some.size, max(float(diagonal(exact).mean()), 1e-290))
-        found = pivots(quick, typical, count, two).which
+        found = pivots(quick, typical, count, two, deadline=deadline).which
         some, exact, quick = some[found], among(exact, found), _alike(exact, quick, found)
     T, kept, stretch = _basis(written(exact))
     asked, some = some.size, some[kept]
