@@ -67,8 +67,8 @@ def fit_centers(
             stack.enter_context(threadpool_limits(how.limit_blas, "blas"))
         pool = stack.enter_context(shared(how.jobs))
         at, sample = how.seed.spawn(2)
-        pivoted, until = bytes_of(n, X, q, m) <= how.memory, began + how.stop.max_seconds / 2
-        x = drawn(kernel, X, m, root, fit_intercept, pivoted, at, pool, until)
+        pivoted = bytes_of(n, X, q, m) <= how.memory
+        x = drawn(kernel, X, m, root, fit_intercept, pivoted, at, pool)
         learned.append(f"{x.shape[1]:,} centres" + _spared(x, m))
         given = asked._replace(X=x, y=asked.y * root, weight=None)
         spent, precondition = float(fit_intercept), None

@@ -177,7 +177,6 @@ def drawn(
     by_pivots: bool,
     seed: np.random.SeedSequence,
     pool: Executor | None,
-    deadline: float = math.inf,
 ) -> Centers:
     """At most `count` centres among the points X, and all that products with their features need."""
     n, (one, two) = X.shape[0], seed.spawn(2)
@@ -191,7 +190,7 @@ def drawn(
         quick = single if single.error <= SINGLE_LOSES else exact
     if count < n and by_pivots:
         typical = np.full(some.size, max(float(diagonal(exact).mean()), 1e-290))
-        found = pivots(quick, typical, count, two, deadline=deadline).which
+        found = pivots(quick, typical, count, two).which  # no clock: it would change what is asked
         some, exact, quick = some[found], among(exact, found), _alike(exact, quick, found)
     T, kept, stretch = _basis(written(exact))
     asked, some = some.size, some[kept]
