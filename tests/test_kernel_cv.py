@@ -33,6 +33,8 @@ def checks():
     models = rowcol.KernelRidgeCV(**QUICK), rowcol.KernelRidgeCV([0.1, 1.0], kernel="linear", cv=3, fit_intercept=False)
     for i, model in enumerate(models):
         for k, (estimator, check) in enumerate(estimator_checks_generator(model)):
+            if "array_api" in check.func.__name__:  # it skips itself, and we claim nothing of the kind
+                continue
             yield pytest.param(estimator, check, id=f"{i}-{check.func.__name__}-{k}")
 
 

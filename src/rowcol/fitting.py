@@ -23,6 +23,7 @@ from .core.kernels import Function, Precomputed, kernel_of
 from .core.problem import Problem, answer, posed, right_hand_sides, weights
 from .core.recipes import Kernel
 from .core.sides import leaves_of, points
+from .methods.center_fit import fit_centers, plan_centers, with_remedy
 from .methods.choose import Plan, with_learned
 from .methods.kernel import ridge_of
 from .methods.kernel_routes import Way, choose, follow, planned
@@ -45,8 +46,16 @@ def fit(
     fit_intercept: bool,
     began: float,
     memo: Memo | None = None,
+    n_centers: Any = None,
 ) -> Result:
-    """Solve (K + alpha) α = y, and say how good the answer is. A `memo` brings and takes what another fit can use."""
+    """Solve (K + alpha) α = y, or the same on centres, and say how good the answer is.
+
+    A `memo` brings and takes what another fit can use.
+    """
+    if n_centers is not None:
+        few = _pose(X, y, kernel, alpha, how, sample_weight, False)
+        pose = few.X, few.kernel, few.asked, few.live, few.single
+        return fit_centers(*pose, n_centers, how, x0, fit_intercept, began)
     posed_as = _pose(X, y, kernel, alpha, how, sample_weight, fit_intercept)
     asked = posed_as.asked
     with ExitStack() as stack:
@@ -112,16 +121,20 @@ def fit(
     return result
 
 
-def plan_fit(X: Any, y: Any, kernel: Any, alpha: Any, how: How, sample_weight: Any) -> Plan:
+def plan_fit(X: Any, y: Any, kernel: Any, alpha: Any, how: How, sample_weight: Any, n_centers: Any = None) -> Plan:
     """What `fit` would do."""
     posed_as = _pose(X, y, kernel, alpha, how, sample_weight, False)
+    if n_centers is not None:
+        return plan_centers(posed_as.X, posed_as.kernel, posed_as.asked, n_centers, how)
     some = np.sort(np.random.default_rng(0).choice(posed_as.X.shape[0], min(posed_as.X.shape[0], 2000), replace=False))
     few = posed_as.X[some]
     few = few[:, some] if _is_given(posed_as.kernel) else few
     leaves, asked = _tiled(posed_as.kernel), posed_as.asked
     choice = choose(asked, posed_as.X, leaves, how.method, how.memory, how.stop)
     g = gram(posed_as.kernel, few, np.float64)
-    return planned(posed_as.X, leaves, g, asked, choice, how.stop, how.memory, how.jobs)
+    plan = planned(posed_as.X, leaves, g, asked, choice, how.stop, how.memory, how.jobs)
+    fewer = not _is_given(posed_as.kernel) and posed_as.kernel.definite
+    return with_remedy(plan, how.jobs) if fewer else plan
 
 
 # --- before ----------------------------------------------------------------------------------------------------------

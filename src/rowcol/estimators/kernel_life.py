@@ -94,6 +94,7 @@ class KernelLife(KernelRegression):
 
     def _check_changes(self) -> None:
         check_is_fitted(self)
+        self._all_points("rows that come and go are")
         if self._is_given():
             raise ValueError("a precomputed kernel matrix knows no other rows: fit again, to the matrix of all")
         many = self.y_fit_.shape[1] if self.y_fit_.ndim == 2 else 1

@@ -88,8 +88,9 @@ class KernelModel(BaseEstimator):
             "progress": self.progress,
         }
         x0, memo = (changes.pop(name, None) for name in ("x0", "memo"))
+        centers = getattr(self, "n_centers", None)  # not all who inherit have it
         how = how_to(**(asked | changes), kernel=True)
-        return fit(X, y, self._kernel(), alpha, how, x0, sample_weight, self.fit_intercept, began, memo)
+        return fit(X, y, self._kernel(), alpha, how, x0, sample_weight, self.fit_intercept, began, memo, centers)
 
     def _fit_to(self, X: Any, y: Any, alpha: Any, sample_weight: Any, **changes: Any) -> None:
         """Fit to X and y, which are validated; attributes change only when all is well."""
@@ -97,7 +98,7 @@ class KernelModel(BaseEstimator):
         self.result_ = result
         self.dual_coef_ = result.x
         self.intercept_ = 0.0 if result.intercept is None else result.intercept
-        self.X_fit_ = X
+        self.X_fit_ = X if result.function.centers is None else X[result.function.centers]
         self.n_iter_ = result.passes
 
     @property

@@ -128,6 +128,7 @@ class KernelRegression(KernelModel):
             itself was short of the exact solution is taken into account, and mostly taken off.
         """
         check_is_fitted(self)
+        self._all_points("leave-one-out residuals are")
         function, (n, how) = self.result_.function, (self.X_fit_.shape[0], self._how())
         if which is None and (n > FEW or 8 * n * n * 2.3 > how.memory):
             raise ValueError(
@@ -171,6 +172,7 @@ class KernelRegression(KernelModel):
 
     def _std(self, X: Any) -> np.ndarray:
         """Standard deviations at validated points, in the shape of the values."""
+        self._all_points("standard deviations are")
         function, how, m = self.result_.function, self._how(), X.shape[0]
         if self._is_given():
             raise ValueError("a precomputed kernel does not say k(x, x) of new points: leave out return_std")
@@ -194,6 +196,10 @@ class KernelRegression(KernelModel):
             )
         std = np.sqrt(variance)
         return std[:, 0] if function.single else std
+
+    def _all_points(self, what: str) -> None:
+        if self.result_.function.centers is not None:
+            raise ValueError(f"{what} of the model of all points, not of centres: leave out n_centers")
 
     def _is_given(self) -> bool:
         return any(isinstance(leaf, Precomputed) for leaf in leaves_of(self._kernel()))

@@ -30,6 +30,9 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelLife):
         Of "rbf", "laplacian" and "matern": a number, or one a feature; 0.5, 1.5 or 2.5.
     kernel_params : dict, optional
         More arguments of a function.
+    n_centers : int, optional
+        Let f be a combination of k(c, ·) of so many points c only: for more points than the exact solution can reach.
+        As `n_centers` of `rowcol.solve`.
     fit_intercept : bool
         Add an intercept that is not penalised.
     solver : {"auto", "pcg", "blocks", "direct", "rk", "cg"}
@@ -43,7 +46,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelLife):
     memory : int or str, optional
         How much may be used beside X and y, in bytes or as "2 GB": half of what is free unless said.
     warm_start : bool
-        Start from the coefficients of the last fit, if the points are as many.
+        Start from the coefficients of the last fit, if the points are as many; with `n_centers`, from its function.
     dtype : {None, "float32", "float64"}
         Points are kept, and values given, in this precision; None keeps the points in theirs and gives values in
         double. Coefficients and certificates are in double precision always.
@@ -59,8 +62,10 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelLife):
     Attributes
     ----------
     dual_coef_ : ndarray, (n_samples,) or (n_samples, n_targets)
+        With `n_centers`, one a centre: (m,) or (m, n_targets), m being `n_centers` or less.
     intercept_ : float or ndarray
     X_fit_ : array
+        The points; with `n_centers`, the centres.
     y_fit_, sample_weight_fit_ : ndarray, and ndarray or None
         What `add_rows` and `remove_rows` go on from: 8 bytes a number. For the same purpose up to 256 MB of
         preconditioner are kept, about 42 MB at 12,000 points; pickles go without.
@@ -98,6 +103,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelLife):
         length_scale: Any = None,
         nu: float = 1.5,
         kernel_params: dict | None = None,
+        n_centers: int | None = None,
         fit_intercept: bool = False,
         solver: str = "auto",
         tol: float = 1e-4,
@@ -119,6 +125,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelLife):
         self.length_scale = length_scale
         self.nu = nu
         self.kernel_params = kernel_params
+        self.n_centers = n_centers
         self.fit_intercept = fit_intercept
         self.solver = solver
         self.tol = tol
@@ -147,5 +154,10 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelLife):
         """
         self._kernel()  # parameters first
         X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, **self._kinds())
-        self._fit_all(X, y, self.alpha, self._weights(sample_weight, X.shape[0]), self._start(y.shape), Memo())
+        start = self._start(y.shape)
+        if self.n_centers is not None:  # the centres may be others: f itself is the start
+            last = getattr(self, "dual_coef_", None)
+            alike = last is not None and last.shape[1:] == y.shape[1:] and self.X_fit_.shape[1] == X.shape[1]
+            start = self.result_ if self.warm_start and alike else None
+        self._fit_all(X, y, self.alpha, self._weights(sample_weight, X.shape[0]), start, Memo())
         return self
