@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 from ..core.kernels import RBF, Matern, Precomputed
 from ..core.recipes import Kernel
@@ -21,6 +22,7 @@ KEPT = 2  # shapes of kernels that go on the ladder
 COARSE = 10.0 ** np.array([-1.0, -0.5, 0.0, 0.5, 1.0])  # alphas, times the best so far
 FINE = 10.0 ** np.array([-0.5, -0.25, 0.0, 0.25, 0.5])  # on the last rung
 FURTHER = 10.0 ** np.array([0.25, 0.5, 0.75, 1.0])  # beyond an end
+NUMBERS = 20_000_000  # of points that gradients are taken on
 NOISE = 0.1  # of what folds differ by: alphas that differ by less are alike
 TRIALS = (
     np.array([0.5, 1.0, 2.0]),
@@ -157,11 +159,16 @@ def _first(ladder: Ladder, named: list[tuple[Kernel, bool]], order: np.ndarray, 
     return out
 
 
-def _few(ladder: Ladder, which: np.ndarray) -> tuple[Any, np.ndarray, np.ndarray]:
-    which = np.sort(which[ladder.weight[which] > 0])
-    w = ladder.weight[which]
-    Y = ladder.Y[which]
-    return ladder.X[which], Y - (w @ Y / w.sum() if ladder.centre else 0.0), w
+def _few(ladder: Ladder, which: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Some points, dense, each once: a weight of 2 is the same as having a point twice, also when it is left out."""
+    which = which[ladder.weight[which] > 0]
+    which = np.sort(which[: max(NUMBERS // ladder.X.shape[1], 50)])
+    X = ladder.X[which]
+    X = X.toarray() if sp.issparse(X) else np.asarray(X, np.float64)
+    rows, place = np.unique(np.hstack([X, ladder.Y[which]]), axis=0, return_inverse=True)
+    w = np.bincount(place.ravel(), ladder.weight[which])
+    X, Y = rows[:, : X.shape[1]], rows[:, X.shape[1] :]
+    return X, Y - (w @ Y / w.sum() if ladder.centre else 0.0), w
 
 
 def _around(candidates: list[Candidate], factors: np.ndarray) -> list[Candidate]:
@@ -197,8 +204,8 @@ def _tried(ladder: Ladder, one: Candidate, rung: int, last: bool) -> tuple[Candi
     out, entries = [Rung(rung, len(ladder.Y), one.kernel, alphas, scores, found.seconds)], found.entries
     best = _best(alphas, scores, found, one)
     for _ in range(2 if last and ladder.alphas is None else 0):
-        ends, mean = (min(alphas), max(alphas)), scores.mean(axis=1)
-        flat = np.nanmax(mean) - np.nanmin(mean) < NOISE * scores.std(axis=1).mean()
+        ends, mean = (min(alphas), max(alphas)), _mean(scores)
+        flat = not mean.max() - mean.min() >= NOISE * np.nanstd(scores, axis=1).mean()
         if best.alpha not in ends or flat or time.perf_counter() > ladder.deadline:
             break
         alphas = ends[0] / FURTHER[::-1] if best.alpha == ends[0] else ends[1] * FURTHER
@@ -227,11 +234,22 @@ def _scored(ladder: Ladder, kernel: Kernel, alphas: np.ndarray) -> tuple[Folded,
 
 
 def _best(alphas: np.ndarray, scores: np.ndarray, found: Folded, one: Candidate) -> Candidate:
-    mean = scores.mean(axis=1)
+    mean = _mean(scores)
     k = int(np.nanargmax(mean)) if not np.isnan(mean).all() else 0
     fitted = (found.coefficients[k] != 0).any(axis=2).sum(axis=0)  # in how many folds a point was fitted
     start = found.coefficients[k].sum(axis=0) / np.maximum(fitted, 1)[:, None]
     return Candidate(one.kernel, float(alphas[k]), float(mean[k]), one.free, bool(found.reached[k].all()), start)
+
+
+def _mean(scores: np.ndarray) -> np.ndarray:
+    """Of the folds that have a score: where all that is left out has weight zero, there is none."""
+    known = ~np.isnan(scores)
+    return np.divide(
+        np.where(known, scores, 0.0).sum(axis=1),
+        known.sum(axis=1),
+        out=np.full(len(scores), np.nan),
+        where=known.any(axis=1),
+    )
 
 
 def results(rungs: list[Rung]) -> dict[str, Any]:
@@ -242,7 +260,7 @@ def results(rungs: list[Rung]) -> dict[str, Any]:
     scores = np.full((len(rows), folds), np.nan)
     for i, (r, k) in enumerate(rows):
         scores[i, : r.scores.shape[1]] = r.scores[k]
-    mean = np.array([r.scores[k].mean() for r, k in rows])
+    mean = np.array([_mean(r.scores[k : k + 1])[0] for r, k in rows])
     rung = np.array([r.rung for r, _ in rows])
     order = np.lexsort((-np.nan_to_num(mean, nan=-np.inf), -rung))  # the last rung first, the best of it first
     rank = np.empty(len(rows), np.int64)
@@ -258,6 +276,8 @@ def results(rungs: list[Rung]) -> dict[str, Any]:
         "params": params,
         **{f"split{f}_test_score": scores[:, f] for f in range(folds)},
         "mean_test_score": mean,
-        "std_test_score": np.array([r.scores[k].std() for r, k in rows]),
+        "std_test_score": np.array(
+            [np.nanstd(r.scores[k]) if not np.isnan(mean[i]) else np.nan for i, (r, k) in enumerate(rows)]
+        ),
         "rank_test_score": rank,
     }
