@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 BENCH_READY := $(VENV)/.bench-ready
 
-.PHONY: demo test check slow nojit speed bench bench-kernel bench-ridge paper ridge clean
+.PHONY: demo test check slow nojit speed bench bench-kernel bench-ridge paper ridge flights clean
 
 demo: $(READY)  ## solve the named problems by rows, by columns and by both; draw the picture
 	$(BIN)/python examples/demo.py
@@ -41,6 +41,9 @@ paper: $(READY)  ## the paper's regimes, as a table and as a picture
 
 ridge: $(READY)  ## the pictures of docs/ridge.md
 	$(BIN)/python examples/ridge.py
+
+flights: $(BENCH_READY)  ## kernel ridge on 300,000 flights, and the pictures of docs/kernel-ridge-at-scale.md: half an hour or so
+	$(BIN)/python examples/flights.py
 
 clean:  ## remove the environment, caches, and what the demo and the benchmark wrote
 	rm -rf $(VENV) demo bench build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,55 @@
+"""examples/flights.py: what it shows is so, on fewer rows."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process.kernels import Matern
+from sklearn.kernel_ridge import KernelRidge
+
+import rowcol
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+
+
+@pytest.fixture
+def example(monkeypatch):
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    import flights
+
+    return flights
+
+
+def test_twenty_thousand_flights(tmp_path, example):
+    command = [sys.executable, str(EXAMPLES / "flights.py"), "--rows", "20000", "--sizes", "--choose", "0"]
+    ended = subprocess.run([*command, "--out", str(tmp_path)], capture_output=True, text=True, check=True)
+    for name in ("learning", "certificate", "memory"):
+        assert (tmp_path / f"kernel-scale-{name}.png").stat().st_size > 10_000
+        assert f"kernel-scale-{name}.png" in ended.stdout
+    (found,) = json.loads((tmp_path / "kernel-scale.json").read_text())
+    assert found["rows"] == 20_000
+    assert found["method"] == "pcg"
+    assert found["success"]
+    assert found["certificate"] <= example.TOL
+    assert found["rounds"][-1][1] == pytest.approx(found["certificate"], rel=0.2)  # NumPy, from 500 rows of 20,000
+    assert found["exact"] < 0.65 * found["mean"]
+    assert found["exact"] < found["centers"]
+    assert found["fit"] < found["planned"] < 8 * 20_000**2 / 10
+
+
+def test_its_model_is_within_its_bound_of_the_one_that_scikit_learn_solves(example):
+    X, y = example.flights()
+    assert len(y) == 319_809
+    X, y, Z = X[:2000], y[:2000], X[-500:]
+    kernel = Matern(length_scale=example.KERNEL.length_scale, nu=example.KERNEL.nu)
+    truth = KernelRidge(alpha=example.ALPHA, kernel="precomputed").fit(kernel(X), y).predict(kernel(Z, X))
+    options = {"alpha": example.ALPHA, "kernel": example.KERNEL, "random_state": 0}
+    loose = rowcol.KernelRidge(**options, solver="pcg", tol=example.TOL).fit(X, y)
+    values, bound = loose.predict(Z, return_bound=True)
+    assert 1e-6 * y.std() < np.abs(values - truth).max(), "otherwise the bound has nothing to say"
+    assert (np.abs(values - truth) <= bound).all()
+    tight = rowcol.KernelRidge(**options, solver="pcg", tol=1e-7).fit(X, y).predict(Z)
+    np.testing.assert_allclose(tight, truth, atol=1e-5 * y.std())
