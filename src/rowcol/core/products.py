@@ -91,7 +91,7 @@ def times(by: Products, v: np.ndarray) -> np.ndarray:
     """X v."""
     if by.side == "operator":
         out = _operate(by.X.matvec, v)
-    elif _by_blas(by, v):
+    elif by_blas(by, v):
         out = np.ascontiguousarray(v @ by.X.T)
     elif by.side == "rows":
         out = pull_all(by, v)
@@ -104,7 +104,7 @@ def back(by: Products, u: np.ndarray) -> np.ndarray:
     """Xᴴ u."""
     if by.side == "operator":
         out = _operate(by.X.rmatvec, u)
-    elif _by_blas(by, u):
+    elif by_blas(by, u):
         out = np.ascontiguousarray((u.conj() @ by.X).conj())
     elif by.side == "rows":
         out = push_all(by, u)
@@ -116,7 +116,7 @@ def back(by: Products, u: np.ndarray) -> np.ndarray:
 def normal(by: Products, v: np.ndarray) -> tuple[np.ndarray, float]:
     """XᴴX v, as precise as X is stored, and the passes it took: one where blocks of X stay in cache."""
     n, p = by.shape
-    if len(v) == 1 and isinstance(by.lines, Dense) and by.X.dtype == v.dtype and _one_pass(by):
+    if len(v) == 1 and isinstance(by.lines, Dense) and by.X.dtype == v.dtype and one_pass(by):
         return _by_rows(by, v), 1.0  # a tenth to a third less than BLAS takes on blocks; of more vectors, BLAS is ahead
     if _by_blocks(by, v) and p <= n:
         out, w = np.zeros_like(v), v.astype(by.X.dtype, copy=False)
@@ -135,7 +135,7 @@ def normal(by: Products, v: np.ndarray) -> tuple[np.ndarray, float]:
         u = np.ascontiguousarray((by.X @ v.T).T)
         u = u if by.shift is None else u - lifted(by, v)
         return lowered(by, u, np.ascontiguousarray((by.X.T @ u.T.conj()).T.conj())), 1.0
-    if _one_pass(by):
+    if one_pass(by):
         return _by_rows(by, v), 1.0
     return back(by, times(by, v)), 2.0
 
@@ -158,7 +158,8 @@ def conormal(by: Products, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, float
     return u, times(by, u), 2.0
 
 
-def _one_pass(by: Products) -> bool:
+def one_pass(by: Products) -> bool:
+    """Do rows of X stay in cache, so that what is pulled from one can be pushed along it at once?"""
     if by.side != "rows" or by.lines is None:
         return False
     return isinstance(by.lines, Sparse) or by.lines.a.shape[1] * by.lines.a.itemsize <= SHORT_ROW
@@ -169,8 +170,8 @@ def _by_blocks(by: Products, v: np.ndarray) -> bool:
     return isinstance(by.lines, Dense) and np.iscomplexobj(by.X) == np.iscomplexobj(v)
 
 
-def _by_blas(by: Products, v: np.ndarray) -> bool:
-    """Dense, and in double precision already: BLAS is at the memory's speed, and brings its own threads."""
+def by_blas(by: Products, v: np.ndarray) -> bool:
+    """Is X dense, and in double precision already? BLAS is at the memory's speed, and brings its own threads."""
     return isinstance(by.lines, Dense) and by.X.dtype == v.dtype
 
 
@@ -213,31 +214,10 @@ def residual_pass(
         return part, square
 
     image, total = np.zeros((many, width), r.dtype), np.zeros(width if squares else 0)
-    if not squares and several(by, s):
-        return (*by_matrices(by, y, s, weight, r), total)
     for part, square in spread(by.pool, block, blocks(y.shape[1], width, entries)):
         image += part
         total += square
     return r, image, total
-
-
-def several(by: Products, s: np.ndarray) -> bool:
-    """May these vectors be multiplied together, by BLAS? Only where bits need not be those of each alone."""
-    return by.blas and len(s) >= SEVERAL and _by_blas(by, s) and by.shape[1] <= BLOCK
-
-
-def by_matrices(
-    by: Products, y: np.ndarray, s: np.ndarray, weight: np.ndarray, r: np.ndarray | None = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """r = y − X s and Xᴴ W r of several vectors, by blocks of rows as short as those of `residual_pass`."""
-    n, p = by.shape
-    r = np.empty((len(s), n), np.result_type(y, s)) if r is None else r
-    image = np.zeros((len(s), p), r.dtype)
-    for a, b in blocks(n, p, n * p):
-        part = by.X[a:b]
-        r[:, a:b] = y[:, a:b] - s @ part.T
-        image += ((r[:, a:b] * weight[a:b]).conj() @ part).conj()
-    return r, image
 
 
 def misfit_pass(by: Products, y: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
