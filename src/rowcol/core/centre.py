@@ -90,10 +90,6 @@ def _moments(X: Any, w: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
     total = w.sum()
     if isinstance(X, LinearOperator):
         return np.asarray(X.rmatvec(w.astype(X.dtype))).reshape(-1).conj() / total, None
-    if sp.issparse(X):
-        mean = np.asarray(X.T @ w) / total
-        column2, off = _squares(X, mean, w)
-        return mean + off / total, np.maximum(column2 - np.abs(off) ** 2 / total, 0.0)
     by, n = products(X), X.shape[0]
     kind = np.complex128 if np.iscomplexobj(X) else np.float64
     if by.side == "rows":
@@ -105,14 +101,16 @@ def _moments(X: Any, w: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         even = bool((w == w[0]).all())
         squares = w[0] * norms_of(by) if even else np.full(len(mean), np.inf)
     column2 = squares - total * np.abs(mean) ** 2
-    far = np.flatnonzero(~(column2 > CANCELS * squares))  # NaN too
-    if far.size and by.side == "rows":  # all of them, piece by piece: some columns of long rows would be a copy
+    far = np.flatnonzero(~(column2 > CANCELS * squares) & ~((squares == 0) & (mean == 0)))  # NaN too
+    if far.size and (by.side == "rows" or sp.issparse(X)):
+        # all of them, piece by piece: some columns of long rows would be a copy
         exact, off = _squares(X, mean, w)
         mean, column2 = mean + off / total, np.maximum(exact - np.abs(off) ** 2 / total, 0.0)
-    for j in far if by.side == "cols" else []:
-        exact, off = _squares(X[:, j : j + 1], mean[j : j + 1], w)
-        mean[j] += off[0] / total
-        column2[j] = max(float(exact[0] - np.abs(off[0]) ** 2 / total), 0.0)
+    elif far.size:
+        for j in far:
+            exact, off = _squares(X[:, j : j + 1], mean[j : j + 1], w)
+            mean[j] += off[0] / total
+            column2[j] = max(float(exact[0] - np.abs(off[0]) ** 2 / total), 0.0)
     return mean, column2
 
 

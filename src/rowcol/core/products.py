@@ -11,6 +11,7 @@ import math
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
+from itertools import chain as chained
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +23,8 @@ from .view import PIECE, View, col_lines, pieces, row_lines
 
 CACHED = 4_000_000  # bytes of X that are still in cache when they are multiplied with again
 SEVERAL = 4  # vectors from which on products of matrices are quicker than ours
+AHEAD = 8  # calls that may wait to be read, where threads share them
+WAITING = 4_000_000  # bytes of what they give, where that is little
 SHORT_ROW = 64_000  # bytes: a row this short is still in the first caches when `residuals` pushes what it pulled
 
 
@@ -214,7 +217,9 @@ def residual_pass(
         return part, square
 
     image, total = np.zeros((many, width), r.dtype), np.zeros(width if squares else 0)
-    for part, square in spread(by.pool, block, blocks(y.shape[1], width, entries)):
+    for part, square in spread(
+        by.pool, block, blocks(y.shape[1], width, entries), (image.size + total.size) * r.itemsize
+    ):
         image += part
         total += square
     return r, image, total
@@ -272,23 +277,27 @@ def push_all(by: Products, c: np.ndarray) -> np.ndarray:
         return part
 
     out = np.zeros((many, width), c.dtype)
-    for part in spread(by.pool, block, blocks(count, width, entries)):
+    for part in spread(by.pool, block, blocks(count, width, entries), out.nbytes):
         out += part
     return out
 
 
-def spread(pool: Executor | None, f: Callable, items: list) -> Iterable:
-    """f of every item, in order; by several threads if there is a pool, a few items ahead of the reader at most."""
+def spread(pool: Executor | None, f: Callable, items: list, part: int = WAITING) -> Iterable:
+    """f of every item, in order; by several threads if there is a pool, a few items ahead of the reader at most.
+
+    `part`: bytes of what f gives. Where that is little, threads take several items at once, as each handing over costs.
+    """
     if pool is None or len(items) < 2:
         return map(f, items)
-    return _ahead(pool, f, items)
+    step = max(min(-(-len(items) // AHEAD), WAITING // (AHEAD * max(part, 1))), 1)
+    return chained.from_iterable(_ahead(pool, f, [items[i : i + step] for i in range(0, len(items), step)]))
 
 
-def _ahead(pool: Executor, f: Callable, items: list) -> Iterable:
+def _ahead(pool: Executor, f: Callable, groups: list[list]) -> Iterable[list]:
     waiting = []
-    for item in items:
-        waiting.append(pool.submit(f, item))
-        if len(waiting) >= 8:  # so that few parts wait in memory
+    for group in groups:
+        waiting.append(pool.submit(lambda some: [f(item) for item in some], group))
+        if len(waiting) >= AHEAD:  # so that few parts wait in memory
             yield waiting.pop(0).result()
     for one in waiting:
         yield one.result()

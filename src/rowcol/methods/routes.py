@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
+import scipy.sparse as sp
 
 from ..core.centre import centred_copy, scaled_shift
 from ..core.problem import Problem, answer, ridge_of, shared
@@ -167,7 +168,7 @@ def _take(
     way.row_space = beta0 is None or way.row_space
     given = asked
     by_rows = route == "rk" or (route == "sgs-cg" and side == "rows")
-    copy_centred = asked.shift is not None and route in BY_LINES
+    copy_centred = asked.shift is not None and route in BY_LINES and not sp.issparse(asked.X)
     if copy_centred:
         assert asked.shift is not None
         root = None if asked.weight is None or by_rows else np.sqrt(asked.weight)
