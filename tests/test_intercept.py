@@ -256,7 +256,7 @@ def test_ones_ride_along_for_the_first_passes_only(monkeypatch):
     riding, advance = [], Level.advance
     monkeypatch.setattr(Level, "advance", lambda self, *a: (riding.append(self.ones is None), advance(self, *a))[1])
     case = rowcol.zoo.text(2000, 5000, alpha=1.0)
-    result = rowcol.solve(case.X, case.y + 3, alpha=1.0, fit_intercept=True, tol=1e-10, random_state=0)
-    assert result.method == "rk"
+    alike = {"alpha": 1.0, "tol": 1e-9, "sampler": "shuffled", "random_state": 0}
+    result = rowcol.solve(case.X, case.y + 3, method="rk", fit_intercept=True, **alike)
     assert result.success
     assert sum(riding) <= len(riding) / 2

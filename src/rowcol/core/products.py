@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
+from ..engine.across import across
 from ..engine.lines import BLOCK, Dense, Sparse, Woven, extent, misfits, norms, pulls, pushes, residuals
 from .problem import Shift
 from .view import PIECE, View, col_lines, pieces, row_lines
@@ -65,6 +66,8 @@ def compile_for(by: Products) -> float:
         pushes(by.lines, 0, 0, none, none)
         if by.side == "rows":
             residuals(by.lines, 0, 0, none, none, w, none, none, w)
+        if tiled(by) and isinstance(by.lines, Dense):
+            across(by.lines.a, 0, 0, np.zeros(by.shape[0]), w, np.zeros(by.shape[0]), w, w)
     return time.perf_counter() - before
 
 
@@ -171,6 +174,11 @@ def one_pass(by: Products) -> bool:
 def _by_blocks(by: Products, v: np.ndarray) -> bool:
     """By BLAS, in the precision of X: conjugate gradients are refined by exact looks, so single precision will do."""
     return isinstance(by.lines, Dense) and np.iscomplexobj(by.X) == np.iscomplexobj(v)
+
+
+def tiled(by: Products) -> bool:
+    """Is X wide, with long rows in double precision one after the other? Then a look goes by tiles of its columns."""
+    return by.side == "rows" and isinstance(by.lines, Dense) and by.shape[0] < by.shape[1] and by.X.dtype == np.float64
 
 
 def by_blas(by: Products, v: np.ndarray) -> bool:
