@@ -3,7 +3,8 @@
 Steps solve for y − b, b fixed. The best b leaves Σα = 0 by rows, Σρ = 0 by columns. How far b is from it is told by one
 more right-hand side, of ones: its x_1 and s_1 are what x and s change by when b does, so that taking off a share of
 them levels b at once. An error in x_1 enters times that share, which goes to zero with b: so ones ride along for the
-first passes only, until they are known loosely, and what is looked at in the end is the centred problem itself.
+first passes only, until they are known loosely. Where what their error brings does not stay below what the steps leave,
+they are taken along again, to be known better. What is looked at in the end is the centred problem itself.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ import numpy as np
 from ..core.certify import Evidence
 from ..core.problem import Problem
 from ..core.products import Products
+from ..core.view import with_another
 from .coordinate import Coordinate
 from .loop import Round
 
-LOOSE = 0.03  # of ‖1‖: as far as ones are solved
+LOOSE = 0.1  # of ‖1‖: as far as ones are solved at first
+TOO_MUCH = 0.25  # of what steps leave, brought by ones: they are solved to a tenth of that then
 
 
 @dataclass
@@ -31,6 +34,7 @@ class Level:
     patience: float
     ones: tuple[np.ndarray, np.ndarray] | None = None  # (m,) x_1 and (k,) s_1, once they are good enough
     left: float = 1.0  # of ones, as a share of ‖1‖
+    loose: float = LOOSE
 
     @property
     def needs_solution(self) -> bool:
@@ -51,14 +55,18 @@ class Level:
         now, q = self.inner.advance(room, deadline), self._count
         if self.ones is None:
             self.left = float(now.estimate[q])
-        share = self._level()
+        share, estimate = self._level(), now.estimate[:q]
         size = np.maximum(np.linalg.norm(self.problem.y[self.ids], axis=1), 1e-300)
         brought = np.abs(share) * self.left * np.sqrt(self.problem.y.shape[1]) / size
-        if self.ones is None and self.left <= LOOSE:
-            m, state = self.inner.view.b.shape[1], self.inner.now
+        m, state = self.inner.view.b.shape[1], self.inner.now
+        if self.ones is None and self.left <= self.loose:
             self.ones = state.table["x"][:m, q].copy(), state.s[q].copy()
             self.inner.keep(np.arange(q + 1) < q)
-        return now._replace(gain=now.gain[:q], estimate=np.hypot(now.estimate[:q], brought))
+        elif self.ones is not None and (brought > TOO_MUCH * estimate).any():
+            right = 1.0 if self.inner.view.side == "rows" else 0.0  # columns have y in s
+            self.inner.now = with_another(state, len(self.problem.y), right, *self.ones)
+            self.ones, self.loose = None, 0.1 * self.left
+        return now._replace(gain=now.gain[:q], estimate=np.hypot(estimate, brought))
 
     def _level(self) -> np.ndarray:
         """Take from x, s and b the shares of ones that leave nothing to the mean; what these are."""
