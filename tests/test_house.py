@@ -16,7 +16,19 @@ import rowcol
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "rowcol"
 FILES = sorted(SOURCE.rglob("*.py"))
-LAYERS = ["engine", "core", "methods", "asking", "fitting", "solving", "preparing", "pathing", "estimators", "zoo"]
+LAYERS = [
+    "engine",
+    "core",
+    "methods",
+    "asking",
+    "fitting",
+    "solving",
+    "preparing",
+    "pathing",
+    "folding",
+    "estimators",
+    "zoo",
+]
 
 
 def layer(path):

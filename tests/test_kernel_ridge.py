@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from rowcol import kernels
 from rowcol.core.gram import gram
 from rowcol.core.sampler import sampler, seeds, take
 from rowcol.core.theory import kernel_step_rate
+from rowcol.fitting import _pose
 
 METHODS = ("direct", "pcg", "blocks", "cg", "rk")
 TOL = {"rk": 1e-2, "cg": 1e-3}
@@ -522,6 +524,34 @@ def test_columns_with_an_alpha_and_points_of_their_own(method, fit_intercept):
         assert not together.x[~rows, column].any()
     with pytest.raises(ValueError, match="no point counts"):
         rowcol.solve(X, Y, alpha=np.where(np.arange(3) == 1, np.inf, alphas), **options)
+
+
+def test_columns_of_one_alpha_share_a_factor_and_a_column_of_ones():
+    """Two folds of two targets, with an intercept: two factors, not eight."""
+    X, y = teacher(120)
+    fold = np.arange(120) % 2
+    Y = np.stack([y, X[:, 1], y, X[:, 1]], axis=1)
+    alphas = np.where(fold[:, None] == np.array([0, 0, 1, 1]), np.inf, 0.1)
+    options = dict(kernel="rbf", alpha=alphas, method="direct", fit_intercept=True)
+    together = rowcol.solve(X, Y, **options)
+    alone = rowcol.solve(X, Y[:, :2], **(options | dict(alpha=alphas[:, :2])))
+    assert together.passes == 2 * alone.passes
+    np.testing.assert_allclose(together.x[:, :2], alone.x, atol=1e-12)
+    for k in range(4):
+        one = rowcol.solve(X, Y[:, k], **(options | dict(alpha=alphas[:, [k]].copy())))
+        np.testing.assert_allclose(together.x[:, k], one.x, atol=1e-10)
+        assert together.intercept[k] == pytest.approx(one.intercept, abs=1e-10)
+    iterated = rowcol.solve(
+        X, Y[:, [0, 2, 1, 3]], **(options | dict(alpha=alphas[:, [0, 2, 1, 3]], method="pcg", tol=1e-8))
+    )
+    np.testing.assert_allclose(iterated.x, together.x[:, [0, 2, 1, 3]], atol=1e-6)
+    np.testing.assert_allclose(iterated.intercept, together.intercept[[0, 2, 1, 3]], atol=1e-6)
+    posed_as = _pose(X, Y, "rbf", alphas, SimpleNamespace(method="auto", sampler="auto"), None, True)
+    assert posed_as.asked.y.shape == (4 + 2, 120)
+    seen = []
+    stopped = rowcol.solve(X, Y, **options, callback=lambda p: seen.append(p.x.shape) or True)
+    assert stopped.status in (rowcol.Status.CALLBACK, rowcol.Status.CONVERGED)
+    assert set(seen) == {(120, 4)}
 
 
 def test_an_alpha_for_each_target_as_in_scikit_learn():

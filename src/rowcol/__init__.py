@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from . import zoo as zoo
     from .core import kernels as kernels
     from .core.certify import Certificate as Certificate
+    from .estimators.kernel_classifier import KernelRidgeClassifier as KernelRidgeClassifier
+    from .estimators.kernel_cv import KernelRidgeCV as KernelRidgeCV
     from .estimators.kernel_ridge import KernelRidge as KernelRidge
     from .estimators.least_squares import LeastSquares as LeastSquares
     from .estimators.linear import Ridge as Ridge
@@ -36,6 +38,8 @@ _HOME = {
     "ConvergenceWarning": "methods.result",
     "History": "methods.result",
     "KernelRidge": "estimators.kernel_ridge",
+    "KernelRidgeClassifier": "estimators.kernel_classifier",
+    "KernelRidgeCV": "estimators.kernel_cv",
     "LeastSquares": "estimators.least_squares",
     "Plan": "methods.choose",
     "Prepared": "preparing",

@@ -23,9 +23,11 @@ from .core.kernels import Function, Precomputed, kernel_of
 from .core.problem import Problem, answer, posed, right_hand_sides, weights
 from .core.recipes import Kernel
 from .core.sides import leaves_of, points
+from .methods.center_fit import fit_centers, plan_centers, with_remedy
 from .methods.choose import Plan, with_learned
 from .methods.kernel import ridge_of
 from .methods.kernel_routes import Way, choose, follow, planned
+from .methods.landmarks import Memo, keep, moved
 from .methods.loop import Outcome
 from .methods.progress import Progress
 from .methods.result import MEANING, WORST_FIRST, ConvergenceWarning, Result, Status, count_passes
@@ -34,9 +36,26 @@ SINGLE_LOSES = 1e-3  # of an entry, for certain kernels on hostile data: then st
 
 
 def fit(
-    X: Any, y: Any, kernel: Any, alpha: Any, how: How, x0: Any, sample_weight: Any, fit_intercept: bool, began: float
+    X: Any,
+    y: Any,
+    kernel: Any,
+    alpha: Any,
+    how: How,
+    x0: Any,
+    sample_weight: Any,
+    fit_intercept: bool,
+    began: float,
+    memo: Memo | None = None,
+    n_centers: Any = None,
 ) -> Result:
-    """Solve (K + alpha) α = y, and say how good the answer is."""
+    """Solve (K + alpha) α = y, or the same on centres, and say how good the answer is.
+
+    A `memo` brings and takes what another fit can use.
+    """
+    if n_centers is not None:
+        few = _pose(X, y, kernel, alpha, how, sample_weight, False)
+        pose = few.X, few.kernel, few.asked, few.live, few.single
+        return fit_centers(*pose, n_centers, how, x0, fit_intercept, began)
     posed_as = _pose(X, y, kernel, alpha, how, sample_weight, fit_intercept)
     asked = posed_as.asked
     with ExitStack() as stack:
@@ -53,14 +72,26 @@ def fit(
         sampler = how.sampler if isinstance(how.sampler, str) else _weights_of(how.sampler, posed_as)
         watch = None if how.callback is None else partial(_whole, how.callback, posed_as, fit_intercept)
         way = Way(asked, quick, stop, how.seed, how.memory, sampler, watch, how.bar, how.method == "auto")
-        out = follow(way, choice, _start(x0, posed_as))
-        function, certificates, x, intercept = _finish(posed_as, asked, out, quick, how, fit_intercept)
+        every = posed_as.live.size == posed_as.count and not _is_given(posed_as.kernel)
+        if memo is not None and every and choice.route == "pcg" and choice.rank:
+            way.preconditioner = moved(memo, posed_as.X, quick, ridge_of(asked), how.memory)
+            if way.preconditioner is not None:
+                count = len(way.preconditioner.F)
+                way.learned.append(f"{count:,} pivots, of the last fit and of what changed since, serve again")
+        out = follow(way, choice, _start(x0, posed_as, memo if fit_intercept else None))
+        function, certificates, x, intercept, fitted = _finish(posed_as, asked, out, quick, how, fit_intercept)
+        if memo is not None:
+            memo.kept = keep(way.preconditioner, posed_as.X, memo.kept, memo.changed) if every else None
+            memo.ones, memo.intercept = _ones(posed_as, asked, out, fit_intercept), intercept
     q, history = len(certificates), out.history  # what the column of ones did is no business of the user's
     history.certificate = [look for look in history.certificate if look[1] < q]
     history.energy = [one[:q] for one in history.energy]
-    statuses = [_status(out, i, c, len(certificates), how.stop.tol) for i, c in enumerate(certificates)]
+    ones = q + np.broadcast_to(posed_as.ones, q)
+    statuses = [_status(out, i, c, int(ones[i]), how.stop.tol) for i, c in enumerate(certificates)]
     status = next(s for s in WORST_FIRST if s in statuses)
     exact_function = replace(function, quick=replace(quick, pool=None), exact=replace(exact, pool=None))
+    if posed_as.out.size:
+        fitted[posed_as.out] = exact_function(points(X)[posed_as.out])
     result = Result(
         x=x,
         dual=x,
@@ -80,6 +111,7 @@ def fit(
         plan=with_learned(plan, way.learned),
         intercept=intercept,
         function=exact_function,
+        fitted=fitted,
         error_estimate=_estimate(way, asked, out, function.bound, posed_as.single) if not fit_intercept else None,
     )
     if status not in (Status.CONVERGED, Status.CALLBACK):
@@ -89,16 +121,20 @@ def fit(
     return result
 
 
-def plan_fit(X: Any, y: Any, kernel: Any, alpha: Any, how: How, sample_weight: Any) -> Plan:
+def plan_fit(X: Any, y: Any, kernel: Any, alpha: Any, how: How, sample_weight: Any, n_centers: Any = None) -> Plan:
     """What `fit` would do."""
     posed_as = _pose(X, y, kernel, alpha, how, sample_weight, False)
+    if n_centers is not None:
+        return plan_centers(posed_as.X, posed_as.kernel, posed_as.asked, n_centers, how)
     some = np.sort(np.random.default_rng(0).choice(posed_as.X.shape[0], min(posed_as.X.shape[0], 2000), replace=False))
     few = posed_as.X[some]
     few = few[:, some] if _is_given(posed_as.kernel) else few
     leaves, asked = _tiled(posed_as.kernel), posed_as.asked
     choice = choose(asked, posed_as.X, leaves, how.method, how.memory, how.stop)
     g = gram(posed_as.kernel, few, np.float64)
-    return planned(posed_as.X, leaves, g, asked, choice, how.stop, how.memory, how.jobs)
+    plan = planned(posed_as.X, leaves, g, asked, choice, how.stop, how.memory, how.jobs)
+    fewer = not _is_given(posed_as.kernel) and posed_as.kernel.definite
+    return with_remedy(plan, how.jobs) if fewer else plan
 
 
 # --- before ----------------------------------------------------------------------------------------------------------
@@ -110,8 +146,10 @@ class _Posed:
     kernel: Kernel
     asked: Problem  # its X is yet to come
     live: np.ndarray  # positions of these points in the user's X
+    out: np.ndarray  # and of those that every column leaves out, though they have weight
     count: int  # of the user's points
     mean: np.ndarray  # (q,) of y, taken off where there is an intercept
+    ones: np.ndarray  # which column of ones, after those of y, goes with each of them; one for all where they are alike
     single: bool  # y came as one dimension
 
 
@@ -137,24 +175,30 @@ def _pose(X: Any, y: Any, kernel: Any, alpha: Any, how: How, sample_weight: Any,
     lam, inverse = _ridge(alpha, n, b.shape[1])
     total = w if inverse is None else w * inverse  # (n,), or (q, n)
     live = np.flatnonzero(total.reshape(-1, n).any(axis=0))
+    out = np.setdiff1d(np.flatnonzero(w), live)
     total = total[..., live]
     if not total.reshape(-1, live.size).any(axis=1).all():
         raise ValueError("no point counts for one of the columns: alpha is infinite, or sample_weight zero, at all")
     counts: Any = 1.0 if total.ndim == 1 else (total > 0).T
-    b, mean, many = b[live] * counts, np.zeros(b.shape[1]), b.shape[1]
+    b, mean = b[live] * counts, np.zeros(b.shape[1])
+    first, ones = np.zeros(1, int), np.zeros(1, int)
+    if fit_intercept and total.ndim == 2:  # a column of ones for each Λ, not for each column
+        rows = [row.tobytes() for row in total]
+        kinds = list(dict.fromkeys(rows))
+        first, ones = (np.array([a.index(one) for one in b]) for a, b in ((rows, kinds), (kinds, rows)))
     if fit_intercept:
         mean = ((total @ b if total.ndim == 1 else np.einsum("qi,iq->q", total, b)).T / total.sum(axis=-1)).T
         tallest, b = np.abs(b).max(axis=0), (b - mean) * counts
         b = np.where(np.abs(b).max(axis=0) <= 8 * UNIT * tallest, 0.0, b)  # a constant, but for rounding
-        b = np.hstack([b, np.ones((live.size, 1 if total.ndim == 1 else many)) * counts])
+        b = np.hstack([b, np.ones((live.size, 1)) * (counts if total.ndim == 1 else counts[:, first])])
     given = None if sample_weight is None and inverse is None else total
     if live.size < n:
         X = X[live][:, live] if _is_given(kernel) else X[live]
     asked = posed(_Shape(live.size), 0, b, lam, given if total.ndim == 1 else None)
     if total.ndim == 2:
-        total = np.vstack([total, total]) if fit_intercept else total
+        total = np.vstack([total, total[first]]) if fit_intercept else total
         asked = asked._replace(weight=total)
-    return _Posed(X, kernel, asked, live, n, mean, single)
+    return _Posed(X, kernel, asked, live, out, n, mean, ones, single)
 
 
 def _tiled(kernel: Kernel) -> int:
@@ -196,7 +240,7 @@ def _grams(posed_as: _Posed, pool: Executor | None) -> tuple[Gram, Gram]:
     return exact, quick if fits_single(exact) and quick.error <= SINGLE_LOSES else exact
 
 
-def _start(x0: Any, posed_as: _Posed) -> np.ndarray | None:
+def _start(x0: Any, posed_as: _Posed, memo: Memo | None = None) -> np.ndarray | None:
     if x0 is None:
         return None
     source = np.asarray(x0.x if isinstance(x0, Result) else x0)
@@ -210,6 +254,11 @@ def _start(x0: Any, posed_as: _Posed) -> np.ndarray | None:
     out = np.zeros_like(asked.y)
     scale = np.where(asked.y[:many].any(axis=1), asked.scale[:many], np.inf)  # where y is zero so is the answer
     out[:many] = source.reshape(posed_as.count, -1)[posed_as.live].T / scale[:, None]
+    if memo is not None and memo.ones is not None and memo.ones.shape == (posed_as.count, len(asked.y) - many):
+        # α leaves the intercept of y − ȳ, which is no part of it: (K + Λ)⁻¹ of it is known
+        ones = memo.ones[posed_as.live].T
+        out[many:] = ones / asked.scale[many:, None]
+        out[:many] += ((np.ravel(memo.intercept) - posed_as.mean) / scale)[:, None] * ones
     if not (np.abs(out) < 1e140).all():
         raise ValueError("x0 is too large beside y: rescale it, or start from zero")
     if asked.weight is not None and asked.weight.ndim == 2:
@@ -222,16 +271,16 @@ def _start(x0: Any, posed_as: _Posed) -> np.ndarray | None:
 
 def _finish(
     posed_as: _Posed, asked: Problem, out: Outcome, quick: Gram, how: How, fit_intercept: bool
-) -> tuple[KernelFunction, list[Certificate], np.ndarray, Any]:
-    """α of all the user's points, the intercept, and the certificates of the pair."""
+) -> tuple[KernelFunction, list[Certificate], np.ndarray, Any, np.ndarray]:
+    """α of all the user's points, the intercept, the certificates of the pair, and f at all points."""
     beta, exact = out.beta, asked.X
     certificates = [out.certificates[i] for i in range(len(beta))]
     intercept, centre, centre2 = np.zeros(len(posed_as.mean)), None, np.zeros(1)
-    blur = np.zeros(len(posed_as.mean))
+    blur, image = np.zeros(len(posed_as.mean)), asked.y - out.residual
     if fit_intercept:
         # (K + Λ)u = y, (K + Λ)v = 1: α = u − tv sums to zero, and b is the mean of what it leaves
         q, ones = len(intercept), asked.weight if asked.weight is not None else np.ones(beta.shape[1])
-        v = beta[q:] * asked.scale[q:, None]
+        v = (beta[q:] * asked.scale[q:, None])[posed_as.ones]
         alpha = _summing_to_zero(beta[:q], v)  # it, y and what follows are in units of scale
         w = ones.reshape(-1, beta.shape[1])[: len(v)]
         centre = w / w.sum(axis=1, keepdims=True)
@@ -249,7 +298,8 @@ def _finish(
         live = 1.0 if kept is None or kept.ndim == 1 else kept > 0
         whole = asked._replace(y=(y - offset[:, None]) * live, scale=scale, weight=kept)
         unknown = np.full(alpha.shape[1], -1.0)
-        certificates = certify(whole, exact, alpha, None, np.arange(len(alpha)), unknown).certificates
+        found = certify(whole, exact, alpha, None, np.arange(len(alpha)), unknown)
+        certificates, image = found.certificates, whole.y - found.residual
         beta, asked = alpha, asked._replace(scale=scale)
     full = np.zeros((len(beta), posed_as.count))
     full[:, posed_as.live] = beta
@@ -277,8 +327,18 @@ def _finish(
         of_given,
         posed_as.single,
         how.jobs,
+        ridge_of(asked).reshape(-1, beta.shape[1])[: len(beta)],
+        posed_as.live,
     )
-    return function, certificates, x[:, 0].copy() if posed_as.single else x, shown
+    fitted = np.full((posed_as.count, len(beta)), np.nan)
+    fitted[posed_as.live] = (image * asked.scale[:, None] + intercept[:, None]).T
+    return (
+        function,
+        certificates,
+        x[:, 0].copy() if posed_as.single else x,
+        shown,
+        fitted[:, 0] if posed_as.single else fitted,
+    )
 
 
 def _summing_to_zero(u: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -287,10 +347,20 @@ def _summing_to_zero(u: np.ndarray, v: np.ndarray) -> np.ndarray:
     return u - np.divide(u.sum(axis=1), total, out=np.zeros(len(u)), where=total > 0)[:, None] * v
 
 
+def _ones(posed_as: _Posed, asked: Problem, out: Outcome, fit_intercept: bool) -> np.ndarray | None:
+    """(K + Λ)⁻¹1 at all the user's points."""
+    if not fit_intercept:
+        return None
+    many = len(posed_as.mean)
+    full = np.zeros((posed_as.count, len(out.beta) - many))
+    full[posed_as.live] = (out.beta[many:] * asked.scale[many:, None]).T
+    return full
+
+
 def _whole(callback: Callable[[Progress], object], posed_as: _Posed, fit_intercept: bool, part: Progress) -> object:
     """Show a callback the coefficients of all the user's points, and no column that is not theirs."""
     x, q = part.x.T, len(posed_as.mean)
-    x = _summing_to_zero(x[:q], x[q:]) if fit_intercept else x
+    x = _summing_to_zero(x[:q], x[q:][posed_as.ones]) if fit_intercept else x
     full = np.zeros((posed_as.count, q))
     full[posed_as.live] = x.T
     return callback(replace(part, x=full[:, 0].copy() if posed_as.single else full))
@@ -302,9 +372,9 @@ def _weights_of(sampler: Any, posed_as: _Posed) -> Any:
     return given[posed_as.live] if given.shape == (posed_as.count,) else given
 
 
-def _status(out: Outcome, i: int, certificate: Certificate, q: int, tol: float) -> Status:
+def _status(out: Outcome, i: int, certificate: Certificate, one: int, tol: float) -> Status:
     """With an intercept, the worse of both its columns; and what counts is the certificate of the pair."""
-    ones = out.statuses.get(min(q + i, len(out.beta) - 1), Status.CONVERGED) if len(out.beta) > q else Status.CONVERGED
+    ones = out.statuses.get(one, Status.CONVERGED)
     if certificate.value <= tol:
         return Status.CONVERGED
     status = next(s for s in WORST_FIRST if s in (out.statuses[i], ones))

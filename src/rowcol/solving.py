@@ -34,6 +34,7 @@ def solve(
     *,
     alpha: Any = 0.0,
     kernel: Any = None,
+    n_centers: int | None = None,
     fit_intercept: bool = False,
     method: str = "auto",
     tol: float = 1e-6,
@@ -70,6 +71,11 @@ def solve(
         `result.function` predicts. Methods are then "rk" (the paper's single steps), "blocks" (random blocks of points,
         with momentum), "pcg" (conjugate gradients preconditioned by randomly drawn pivots), "cg" (plainly) and "direct"
         (Cholesky).
+    n_centers : int, optional
+        With a kernel: f is a combination of so many k(c_j, ·) only, the centres c_j being points picked by randomly
+        pivoted Cholesky, and the optimum among these is what is found and certified. `result.x` has one coefficient a
+        centre, `result.function.centers` says which points they are: all, if there are no more; fewer, where these
+        know the others. Memory grows with n and with n_centers². Methods are "auto", "pcg" and "cg".
     fit_intercept : bool
         Add an intercept that is not penalised: `result.intercept`. X is not copied for it, nor made dense; but single
         steps on a dense X take a centred copy.
@@ -143,7 +149,8 @@ def solve(
         if preconditioner is not None:
             raise ValueError("a kernel brings its own preconditioner: leave out preconditioner")
         _no_bounds(bounds)
-        return fit(X, y, kernel, alpha, how, x0, sample_weight, fit_intercept, began)
+        return fit(X, y, kernel, alpha, how, x0, sample_weight, fit_intercept, began, n_centers=n_centers)
+    _no_centers(n_centers)
     asked = problem(X, y, alpha, sample_weight, bounds)
     kept = Kept(precondition=preconditioner_of(preconditioner, asked))
     return result_for(asked, how, x0, kept, began, fit_intercept=fit_intercept)
@@ -155,6 +162,7 @@ def plan(
     *,
     alpha: Any = 0.0,
     kernel: Any = None,
+    n_centers: int | None = None,
     fit_intercept: bool = False,
     tol: float = 1e-6,
     memory: Any = None,
@@ -168,7 +176,7 @@ def plan(
 
     Parameters
     ----------
-    X, y, alpha, kernel, fit_intercept, tol, memory, method, sample_weight, bounds, n_jobs, random_state
+    X, y, alpha, kernel, n_centers, fit_intercept, tol, memory, method, sample_weight, bounds, n_jobs, random_state
         As for `solve`.
 
     Returns
@@ -192,7 +200,8 @@ def plan(
     how = how_to(method, tol, None, None, "auto", None, False, memory, n_jobs, random_state, kernel is not None)
     if kernel is not None:
         _no_bounds(bounds)
-        return plan_fit(X, y, kernel, alpha, how, sample_weight)
+        return plan_fit(X, y, kernel, alpha, how, sample_weight, n_centers)
+    _no_centers(n_centers)
     asked = problem(X, y, alpha, sample_weight, bounds)
     return plan_for(centred(asked)[0] if fit_intercept else asked, how, Kept())
 
@@ -200,6 +209,11 @@ def plan(
 def _no_bounds(bounds: Any) -> None:
     if bounds is not None:
         raise ValueError("bounds are for the unknowns of columns, and a kernel has none: leave out bounds or kernel")
+
+
+def _no_centers(n_centers: Any) -> None:
+    if n_centers is not None:
+        raise ValueError("n_centers is for kernels: name one, or leave it out")
 
 
 def result_for(

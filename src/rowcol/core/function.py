@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,8 @@ class KernelFunction:
     intercept : ndarray, (q,)
     bound : ndarray, (q,)
         Of ‖f − f*‖ in the norm of the kernel's space.
+    centers : ndarray, (m,), or None
+        Which of the points fitted are the centres, where `n_centers` asked for some.
     """
 
     quick: Gram
@@ -42,6 +44,10 @@ class KernelFunction:
     live: np.ndarray | None  # columns of a given matrix that counted, if not all
     single: bool
     jobs: int
+    # (1, n) or (q, n) Λ: the variance of the noise, zero where a point does not count for a column; none with centres
+    ridge: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
+    places: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))  # (n,) of these points among the user's
+    centers: np.ndarray | None = None  # (m,) which of the points fitted are centres, where `n_centers` asked for some
 
     def __call__(self, X: Any, return_bound: bool = False) -> Any:
         """Values at the rows of X; with `return_bound`, also how far the exact solution's can be, at most."""

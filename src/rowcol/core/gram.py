@@ -8,10 +8,11 @@ Threads share rows of tiles, and what they find is added up in a fixed order: bi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from itertools import product as product_of
 from typing import Any
 
 import numpy as np
@@ -54,11 +55,14 @@ class Gram:
         return tree_error(self.kernel, iter(self.leaves))
 
 
-def gram(kernel: Kernel, X: Any, dtype: type = np.float64, pool: Executor | None = None) -> Gram:
-    """The kernel matrix of X with itself."""
+def gram(
+    kernel: Kernel, X: Any, dtype: type = np.float64, pool: Executor | None = None, some: np.ndarray | None = None
+) -> Gram:
+    """The kernel matrix of X with itself; or that of `some` of its points, with the kernel settled on all of them."""
+    leaves = tuple(settle(one, X, dtype) for one in leaves_of(kernel))
+    X = X if some is None else X[some]
     n = X.shape[0]
     width = WIDE if n >= 8 * WIDE else NARROW
-    leaves = tuple(settle(one, X, dtype) for one in leaves_of(kernel))
     X = symmetric(X) if any(isinstance(leaf.kernel, Precomputed) for leaf in leaves) else X
     sides = tuple(side_of(leaf, X, dtype, width) for leaf in leaves)
     return Gram(kernel, leaves, sides, sides, (n, n), X.shape[1], sp.issparse(X), dtype, width, pool)
@@ -113,7 +117,9 @@ def _base(leaf: Leaf, dtype: type) -> Any:
     return {"distance": Square, "absolute": Absolute, "ratio": Ratio}[leaf.recipe.base](dtype(1))
 
 
-def _leaf_tile(g: Gram, k: int, b: int, w_left: int, start: int, stop: int, c: int) -> np.ndarray:
+def _leaf_tile(
+    g: Gram, k: int, b: int, w_left: int, start: int, stop: int, c: int, room: np.ndarray | None = None
+) -> np.ndarray:
     leaf, left, right = g.leaves[k], g.left[k], g.right[k]
     j0, j1 = c * g.width, min((c + 1) * g.width, g.shape[1])
     i0, i1 = b * w_left + start, b * w_left + stop
@@ -130,7 +136,8 @@ def _leaf_tile(g: Gram, k: int, b: int, w_left: int, start: int, stop: int, c: i
     elif _by_blas(leaf, left):
         out = left.tiles[b][:, start:stop].T @ right.tiles[c][:, : j1 - j0]
     else:
-        out = np.empty((stop - start, j1 - j0), g.dtype)
+        size = (stop - start) * (j1 - j0)
+        out = (np.empty(size, g.dtype) if room is None else room[:size]).reshape(stop - start, j1 - j0)
         fill(base, shape, left.tiles[b], left.offsets[b], start, stop, right.tiles[c], right.offsets[c], j1 - j0, out)
         return out
     out *= base.factor
@@ -147,10 +154,10 @@ def _checked(block: Any, shape: tuple[int, int], dtype: type) -> np.ndarray:
     return np.array(block, dtype)
 
 
-def _tile(g: Gram, b: int, start: int, stop: int, c: int) -> np.ndarray:
-    """Lines start, ..., stop-1 of the tile (b, c)."""
+def _tile(g: Gram, b: int, start: int, stop: int, c: int, room: np.ndarray | None = None) -> np.ndarray:
+    """Lines start, ..., stop-1 of the tile (b, c); written into the room given, if it can be."""
     w_left = _left_width(g)
-    parts = (_leaf_tile(g, k, b, w_left, start, stop, c) for k in range(len(g.leaves)))
+    parts = (_leaf_tile(g, k, b, w_left, start, stop, c, room if k == 0 else None) for k in range(len(g.leaves)))
     return _combined(g.kernel, parts)
 
 
@@ -192,7 +199,7 @@ def product(g: Gram, v: np.ndarray) -> np.ndarray:
     def band_of(b: int) -> tuple[int, np.ndarray, np.ndarray]:
         return (b, *make(g, work, b, w))
 
-    for b, mine, image in spread(_pool(g), band_of, list(range(-(-n // w)))):
+    for b, mine, image in spread(pool_of(g), band_of, list(range(-(-n // w)))):
         out[:, b * w : b * w + mine.shape[1]] += mine
         if image.size:
             out[:, (b + 1) * w :] += image
@@ -207,7 +214,7 @@ def _by_blas(leaf: Leaf, side: Side) -> bool:
     return leaf.dots and side.raw is None and side.tiles.shape[1] >= MANY
 
 
-def _pool(g: Gram) -> Executor | None:
+def pool_of(g: Gram) -> Executor | None:
     """Our threads, unless tiles are made by BLAS, which has its own: the two never multiply."""
     return None if any(_by_blas(leaf, side) for leaf, side in zip(g.leaves, g.left, strict=True)) else g.pool
 
@@ -247,6 +254,27 @@ def _written_band(g: Gram, v: np.ndarray, b: int, w: int) -> tuple[np.ndarray, n
     return out, image
 
 
+def there_and_back(g: Gram, v: np.ndarray, between: Callable[[slice, np.ndarray], np.ndarray]) -> np.ndarray:
+    """Kᵀr for each row of v, r being between(lines, Kv of these lines): every tile is made once, and used both ways."""
+    n, m = g.shape
+    w, (q, _), nothing = _left_width(g), v.shape, np.empty((len(v), 0))
+    v, image = np.ascontiguousarray(v, dtype=g.dtype), np.zeros((q, m))
+    rooms: np.ndarray = np.empty(
+        (-(-m // g.width), LINES * g.width), g.dtype
+    )  # used again: fresh memory would cost as much again
+    for b, start in product_of(range(-(-n // w)), range(0, w, LINES)):
+        stop = min(start + LINES, w, n - b * w)
+        if stop <= start:
+            continue
+        tiles, moved = [_tile(g, b, start, stop, c, room) for c, room in enumerate(rooms)], np.zeros((q, stop - start))
+        for c, tile in enumerate(tiles):
+            spend(tile, v, v, c * g.width, moved, nothing)
+        r: np.ndarray = np.ascontiguousarray(between(slice(b * w + start, b * w + stop), moved), dtype=g.dtype)
+        for c, tile in enumerate(tiles):
+            spend(tile, r, v, c * g.width, moved, image[:, c * g.width : (c + 1) * g.width])
+    return image
+
+
 def written(g: Gram, out: np.ndarray | None = None) -> np.ndarray:
     """All of it, in its own precision: for few rows, or few points."""
     n, m = g.shape
@@ -260,7 +288,7 @@ def written(g: Gram, out: np.ndarray | None = None) -> np.ndarray:
                 stop = min(start + LINES, count)
                 out[b * w + start : b * w + stop, c * g.width : (c + 1) * g.width] = _tile(g, b, start, stop, c)
 
-    for _ in spread(_pool(g), column, list(range(-(-m // g.width)))):
+    for _ in spread(pool_of(g), column, list(range(-(-m // g.width)))):
         pass
     return out
 

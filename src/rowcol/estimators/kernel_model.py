@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -11,12 +12,13 @@ from sklearn.base import BaseEstimator
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ..asking import how_to
 from ..core.kernels import Function, Precomputed, kernel_of
 from ..core.recipes import Kernel
 from ..core.sides import leaves_of
+from ..fitting import fit
 from ..methods.choose import Plan
 from ..methods.result import Result
-from ..solving import solve
 
 KINDS: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": (np.float64, np.float32)}
 
@@ -36,7 +38,8 @@ class KernelModel(BaseEstimator):
     """A function of a kernel's space, found by `solve`.
 
     Those who inherit have the parameters kernel, gamma, degree, coef0, length_scale, nu and kernel_params; and
-    fit_intercept, solver, tol, max_iter, max_seconds, memory, n_jobs, random_state, callback and progress.
+    fit_intercept, solver, tol, max_iter, max_seconds, memory, warm_start, n_jobs, random_state, callback and
+    progress.
     """
 
     result_: Result
@@ -46,35 +49,56 @@ class KernelModel(BaseEstimator):
     n_iter_: float
 
     def _kernel(self) -> Kernel:
-        if callable(self.kernel) and not isinstance(self.kernel, Kernel):
-            return Function(_Pairs(self.kernel, self.kernel_params or {}))
-        named = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0, "nu": self.nu}
-        return kernel_of(self.kernel, **named, length_scale=self.length_scale)
+        return self._kernel_named(self.kernel, length_scale=self.length_scale)
 
-    def _fit_to(self, X: Any, y: Any, alpha: Any, sample_weight: Any, x0: Any = None) -> None:
+    def _kernel_named(self, kernel: Any, **more: Any) -> Kernel:
+        """A kernel from what was given as one, and the parameters."""
+        if callable(kernel) and not isinstance(kernel, Kernel):
+            return Function(_Pairs(kernel, self.kernel_params or {}))
+        named = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0, "nu": self.nu}
+        return kernel_of(kernel, **named, **more)
+
+    def _start(self, shape: tuple[int, ...]) -> Any:
+        """The coefficients of the last fit, if they are wanted and as many."""
+        last = getattr(self, "dual_coef_", None)
+        return last if self.warm_start and last is not None and last.shape == shape else None
+
+    def _kinds(self) -> dict[str, Any]:
+        """What X may be, for scikit-learn's validation."""
+        dtype = getattr(self, "dtype", None)
+        if dtype is None:
+            return KINDS
+        if dtype not in ("float32", "float64", np.float32, np.float64):
+            raise ValueError(f"dtype must be None, 'float32' or 'float64', got {dtype!r}")
+        return KINDS | {"dtype": np.dtype(dtype)}
+
+    def _solved(self, X: Any, y: Any, alpha: Any, sample_weight: Any, **changes: Any) -> Result:
+        """One fit, as the parameters say but for `changes`, which may hold a start x0 and a memo as well."""
+        began = time.perf_counter()
+        asked = {
+            "method": self.solver,
+            "tol": self.tol,
+            "max_passes": self.max_iter,
+            "max_seconds": self.max_seconds,
+            "sampler": "auto",
+            "memory": self.memory,
+            "n_jobs": self.n_jobs,
+            "random_state": self.random_state,
+            "callback": self.callback,
+            "progress": self.progress,
+        }
+        x0, memo = (changes.pop(name, None) for name in ("x0", "memo"))
+        centers = getattr(self, "n_centers", None)  # not all who inherit have it
+        how = how_to(**(asked | changes), kernel=True)
+        return fit(X, y, self._kernel(), alpha, how, x0, sample_weight, self.fit_intercept, began, memo, centers)
+
+    def _fit_to(self, X: Any, y: Any, alpha: Any, sample_weight: Any, **changes: Any) -> None:
         """Fit to X and y, which are validated; attributes change only when all is well."""
-        result = solve(
-            X,
-            y,
-            kernel=self._kernel(),
-            alpha=alpha,
-            fit_intercept=self.fit_intercept,
-            method=self.solver,
-            tol=self.tol,
-            max_passes=self.max_iter,
-            max_seconds=self.max_seconds,
-            x0=x0,
-            sample_weight=sample_weight,
-            memory=self.memory,
-            n_jobs=self.n_jobs,
-            random_state=self.random_state,
-            callback=self.callback,
-            progress=self.progress,
-        )
+        result = self._solved(X, y, alpha, sample_weight, **changes)
         self.result_ = result
         self.dual_coef_ = result.x
         self.intercept_ = 0.0 if result.intercept is None else result.intercept
-        self.X_fit_ = X
+        self.X_fit_ = X if result.function.centers is None else X[result.function.centers]
         self.n_iter_ = result.passes
 
     @property
@@ -87,7 +111,7 @@ class KernelModel(BaseEstimator):
     def _points(self, X: Any) -> Any:
         """New points, validated."""
         check_is_fitted(self)
-        return validate_data(self, X, reset=False, **KINDS)
+        return validate_data(self, X, reset=False, **self._kinds())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Integral, Real
 from typing import Any
 
-import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import validate_data
 
+from ..methods.landmarks import Memo
 from ..methods.progress import Progress
-from .kernel_model import KINDS, KernelModel
+from .kernel_life import KernelLife
 
 
-class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
+class KernelRidge(MultiOutputMixin, RegressorMixin, KernelLife):
     """Kernel ridge regression, exact, in memory that grows with the number of points and not with its square.
 
     Parameters
@@ -31,6 +30,9 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         Of "rbf", "laplacian" and "matern": a number, or one a feature; 0.5, 1.5 or 2.5.
     kernel_params : dict, optional
         More arguments of a function.
+    n_centers : int, optional
+        Let f be a combination of k(c, ·) of so many points c only: for more points than the exact solution can reach.
+        As `n_centers` of `rowcol.solve`.
     fit_intercept : bool
         Add an intercept that is not penalised.
     solver : {"auto", "pcg", "blocks", "direct", "rk", "cg"}
@@ -44,7 +46,10 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
     memory : int or str, optional
         How much may be used beside X and y, in bytes or as "2 GB": half of what is free unless said.
     warm_start : bool
-        Start from the coefficients of the last fit, if the points are as many.
+        Start from the coefficients of the last fit, if the points are as many; with `n_centers`, from its function.
+    dtype : {None, "float32", "float64"}
+        Points are kept, and values given, in this precision; None keeps the points in theirs and gives values in
+        double. Coefficients and certificates are in double precision always.
     n_jobs : int, optional
         Threads. None obeys the environment variables.
     random_state : None, int or generator
@@ -57,8 +62,13 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
     Attributes
     ----------
     dual_coef_ : ndarray, (n_samples,) or (n_samples, n_targets)
+        With `n_centers`, one a centre: (m,) or (m, n_targets), m being `n_centers` or less.
     intercept_ : float or ndarray
     X_fit_ : array
+        The points; with `n_centers`, the centres.
+    y_fit_, sample_weight_fit_ : ndarray, and ndarray or None
+        What `add_rows` and `remove_rows` go on from: 8 bytes a number. For the same purpose up to 256 MB of
+        preconditioner are kept, about 42 MB at 12,000 points; pickles go without.
     result_ : Result
         The certificate, the plan and the history.
     plan_ : Plan
@@ -75,6 +85,11 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
     True
     >>> model.result_.success
     True
+    >>> mean, std = model.predict([[1.0], [9.0]], return_std=True)
+    >>> bool(std[0] < 0.02), bool(std[1] > 0.9)
+    (True, True)
+    >>> model.add_rows([[9.0]], [np.sin(9.0)]).X_fit_.shape
+    (201, 1)
     """
 
     def __init__(
@@ -88,6 +103,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         length_scale: Any = None,
         nu: float = 1.5,
         kernel_params: dict | None = None,
+        n_centers: int | None = None,
         fit_intercept: bool = False,
         solver: str = "auto",
         tol: float = 1e-4,
@@ -95,6 +111,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         max_seconds: float | None = None,
         memory: Any = None,
         warm_start: bool = False,
+        dtype: Any = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         callback: Callable[[Progress], object] | None = None,
@@ -108,6 +125,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         self.length_scale = length_scale
         self.nu = nu
         self.kernel_params = kernel_params
+        self.n_centers = n_centers
         self.fit_intercept = fit_intercept
         self.solver = solver
         self.tol = tol
@@ -115,6 +133,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         self.max_seconds = max_seconds
         self.memory = memory
         self.warm_start = warm_start
+        self.dtype = dtype
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.callback = callback
@@ -134,29 +153,11 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         self
         """
         self._kernel()  # parameters first
-        X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, **KINDS)
-        if isinstance(sample_weight, (Real, Integral)):
-            sample_weight = np.full(X.shape[0], float(sample_weight))
-        last = getattr(self, "dual_coef_", None)
-        alpha: Any = self.alpha if np.size(self.alpha) != 1 else float(np.ravel(self.alpha)[0])
-        if np.ndim(alpha) == 1 and y.ndim == 2 and len(alpha) == y.shape[1]:  # as in scikit-learn: one a target
-            alpha = np.broadcast_to(alpha, y.shape)
-        x0 = last if self.warm_start and last is not None and last.shape == y.shape else None
-        self._fit_to(X, y, alpha, sample_weight, x0)
+        X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, **self._kinds())
+        start = self._start(y.shape)
+        if self.n_centers is not None:  # the centres may be others: f itself is the start
+            last = getattr(self, "dual_coef_", None)
+            alike = last is not None and last.shape[1:] == y.shape[1:] and self.X_fit_.shape[1] == X.shape[1]
+            start = self.result_ if self.warm_start and alike else None
+        self._fit_all(X, y, self.alpha, self._weights(sample_weight, X.shape[0]), start, Memo())
         return self
-
-    def predict(self, X: Any, return_bound: bool = False) -> Any:
-        """Values at the points X, in chunks; with `return_bound`, also how far the exact solution's are, at most.
-
-        Parameters
-        ----------
-        X : array or sparse array, (n, n_features); (n, n_samples) if the kernel is precomputed
-        return_bound : bool
-            |prediction − that of the exact solution| ≤ bound, point by point: safe, and often far too large.
-
-        Returns
-        -------
-        ndarray, (n,) or (n, n_targets); with `return_bound`, a pair of them
-        """
-        X = self._points(X)
-        return self.result_.function(X, return_bound=return_bound)

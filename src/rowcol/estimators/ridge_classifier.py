@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any
 
-import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.preprocessing import LabelBinarizer
-from sklearn.utils import compute_sample_weight
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import validate_data
 
+from .classes import Classes
 from .linear import KINDS, Linear
 
 
-class RidgeClassifier(ClassifierMixin, Linear, BaseEstimator):
+class RidgeClassifier(Classes, Linear, BaseEstimator):
     """Classes by ridge regression on targets of ±1: the largest of the regressions wins.
 
     Parameters
@@ -104,58 +100,6 @@ class RidgeClassifier(ClassifierMixin, Linear, BaseEstimator):
         self
         """
         X, y = validate_data(self, X, y, multi_output=True, ensure_all_finite=False, **KINDS)
-        check_classification_targets(y)
-        self._labels = LabelBinarizer(pos_label=1, neg_label=-1)
-        y = column_or_1d(y, warn=True) if y.ndim == 2 and y.shape[1] == 1 else y
-        targets = np.asarray(self._labels.fit_transform(y), dtype=np.float64)
-        if targets.shape[1] == 1 and len(self._labels.classes_) < 2:
-            raise ValueError(f"y has one class only, {self._labels.classes_[0]!r}: it takes at least 2")
-        if isinstance(sample_weight, Real):
-            sample_weight = np.full(X.shape[0], float(sample_weight))
-        if self.class_weight is not None:
-            own = compute_sample_weight(self.class_weight, y)
-            sample_weight = own if sample_weight is None else own * sample_weight
+        self._labels, targets, sample_weight = self._posed(y, sample_weight)
         self._solve(X, targets, self.alpha, sample_weight)
         return self
-
-    @property
-    def classes_(self) -> np.ndarray:
-        """The classes, in order."""
-        check_is_fitted(self, "_labels")
-        return self._labels.classes_
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """The regressions at X: of two classes, that of the second.
-
-        Parameters
-        ----------
-        X : array or sparse array, (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray, (n_samples,) or (n_samples, n_classes)
-        """
-        scores = self._decide(X)
-        return scores.ravel() if scores.shape[1] == 1 else scores
-
-    def predict(self, X: Any) -> np.ndarray:
-        """The class of every row of X; of several labels, 0 or 1 for each.
-
-        Parameters
-        ----------
-        X : array or sparse array, (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray, (n_samples,) or (n_samples, n_labels)
-        """
-        scores = self.decision_function(X)
-        if self._labels.y_type_.startswith("multilabel"):
-            return (scores > 0).astype(int)
-        where = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        return self.classes_[where]
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_label = True
-        return tags

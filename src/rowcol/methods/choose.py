@@ -37,7 +37,7 @@ class Plan:
     route : str
         The method: "rk", "rcd", "rek", "sgs-cg", "subset", "blocks", "cg", "direct" or "sketch".
     side : str
-        "rows", "columns" or "both", or for a kernel "points": whose unknowns the method steps on.
+        "rows", "columns" or "both", or for a kernel "points" or "centres": whose unknowns the method steps on.
     reasons : tuple of str
         Why, in sentences that name the paper's section or equation where it has one.
     then : tuple of str
@@ -91,15 +91,15 @@ class Plan:
     def __repr__(self) -> str:
         what = "ridge" if self.alpha > 0 else "least squares" if self.bounded else "least squares or minimum norm"
         what += " within bounds" if self.bounded else ""
-        what = "kernel ridge" if self.side == "points" else what
+        what = "kernel ridge" if self.side in ("points", "centres") else what
         n, p = self.shape
         lines = [f"rowcol.Plan for {n:,} x {p:,}, {what}, tol {self.tol:.0e}: {self.route}, by {self.side}"]
         lines += [f"  because     {reason}" for reason in self.reasons]
         if self.rate is not None:
             lines.append(f"  rate        the error is multiplied by about {self.rate:.2g} a pass")
         if self.passes is not None:
-            over = "the kernel matrix" if self.side == "points" else "X"
-            lines.append(f"  work        about {count_passes(self.passes)} over {over}")
+            over = {"points": "the kernel matrix", "centres": "the kernel values of points and centres"}
+            lines.append(f"  work        about {count_passes(self.passes)} over {over.get(self.side, 'X')}")
         if self.seconds is not None:
             lines.append(f"  time        about {self.seconds:.2g} s, from the speed of common machines")
         lines.append(f"  memory      {_in_words(self.bytes)} beside X and y, of a budget of {_in_words(self.memory)}")

@@ -76,7 +76,8 @@ def bytes_of(route: str, X: Any, q: int, leaves: int, rank: int = 0, at_once: in
 def rank_for(X: Any, q: int, leaves: int, memory: int, cores: int) -> tuple[int, int]:
     """The rank of a preconditioner within the budget, and how many pivots to draw at once."""
     n = X.shape[0]
-    rank = int(min(PER_CUBE_ROOT * n ** (1 / 3), n / 2))
+    wide = min(cores, 32) ** 0.2  # products with many columns cost more: so does what saves them
+    rank = int(min(PER_CUBE_ROOT * wide * n ** (1 / 3), n / 2))
     for at_once in (BLOCK, BLOCK // 4, BLOCK // 10):
         room = memory - bytes_of("cg", X, q, leaves) - 8 * at_once * n
         fits = int(min(rank, room / (4 * n + (12 + 8 * cores) * rank)))
@@ -92,6 +93,7 @@ def choose(asked: Problem, X: Any, leaves: int, method: str, memory: int, stop: 
     if method == "auto":
         few = SMALL + MORE * max(-2 - math.log10(stop.tol), 0.0)
         few = min(few, 7 * MORE, 3000 * stop.max_seconds ** (1 / 3))  # a factor cannot be stopped half-way
+        few /= cores ** (1 / 3)  # each penalty takes its own
         if n <= few and bytes_of("direct", X, q, leaves) <= memory:
             return Choice("direct", [f"{n:,} points are few: Cholesky of the kernel matrix takes less than steps"])
         then = ("direct",) if 8 * n * n * 1.2 <= memory and cores == 1 else ()
@@ -195,15 +197,20 @@ def follow(way: Way, choice: Choice, alpha0: np.ndarray | None) -> Outcome:
 
 
 def _one_by_one(way: Way, choice: Choice, alpha0: np.ndarray | None) -> Outcome:
-    """Columns with a Λ of their own, by methods that share none: each is a problem of the points that count for it."""
+    """Columns with a Λ of their own, by methods that share none: a problem for each Λ, of the points that count."""
     asked, n, began = way.asked, way.asked.X.shape[0], time.perf_counter()
     wishes: list[object] = []
     assert asked.weight is not None
     whole_ = Outcome(np.zeros_like(asked.y) if alpha0 is None else alpha0.copy(), np.zeros_like(asked.y), None)
+    alike: dict[bytes, list[int]] = {}  # the classes of a fold, and the ones of an intercept, share a factor
     for i, w in enumerate(asked.weight):
+        alike.setdefault(w.tobytes(), []).append(i)
+    for columns in alike.values():
+        rows = np.array(columns)[:, None]
+        w = asked.weight[columns[0]]
         at = np.flatnonzero(w)
         exact = among(asked.X, at)
-        some = asked._replace(X=exact, y=asked.y[[i]][:, at], scale=asked.scale[[i]], weight=w[at])
+        some = asked._replace(X=exact, y=asked.y[rows, at], scale=asked.scale[columns], weight=w[at])
         left = way.stop._replace(
             max_passes=max(way.stop.max_passes - whole_.passes, 1e-9),
             max_seconds=max(way.stop.max_seconds - (time.perf_counter() - began), 0.0),
@@ -215,17 +222,20 @@ def _one_by_one(way: Way, choice: Choice, alpha0: np.ndarray | None) -> Outcome:
             quick=exact if way.quick is asked.X else among(way.quick, at),
             stop=left._replace(max_seconds=0.0) if asked_to_stop else left,
             sampler=way.sampler if isinstance(way.sampler, str) else np.asarray(way.sampler)[at],
-            callback=_embedded(way, whole_, [i], at, wishes) if not asked_to_stop else None,
+            callback=_embedded(way, whole_, columns, at, wishes) if not asked_to_stop else None,
             taken=[],
             preconditioner=None,
         )
-        out = _take(mine, choice, None if alpha0 is None else alpha0[[i]][:, at])
-        if asked_to_stop and out.statuses[0] is Status.SECONDS:
-            out.statuses[0] = Status.CALLBACK
-        one = Outcome(np.zeros((1, n)), np.zeros((1, n)), None, out.certificates, out.statuses, out.passes, out.steps)
-        one.history, one.sampler = out.history, out.sampler
-        one.beta[0, at], one.residual[0, at] = out.beta, out.residual
-        whole_ = joined(whole_, one, [i])
+        out = _take(mine, choice, None if alpha0 is None else alpha0[rows, at])
+        if asked_to_stop:
+            out.statuses = {k: Status.CALLBACK if s is Status.SECONDS else s for k, s in out.statuses.items()}
+        beta, residual = np.zeros((2, len(columns), n))
+        beta[:, at], residual[:, at] = out.beta, out.residual
+        part = Outcome(beta, residual, None, out.certificates, out.statuses, out.passes, out.steps)
+        part.history, part.sampler = out.history, out.sampler
+        whole_ = joined(whole_, part, columns)
+    if not (asked.weight > 0).all():  # what was found, at the points that were left out
+        whole_.residual = asked.y - product(asked.X, whole_.beta)
     way.taken.append(choice.route)
     return whole_
 
@@ -278,18 +288,20 @@ def _mover(way: Way, choice: Choice, alpha0: np.ndarray | None) -> Mover:
     if choice.route == "blocks":
         return fresh_blocks(asked, g, quick, alpha0, way.seed)
     spent = 0.0
-    if choice.route == "pcg" and choice.rank and way.preconditioner is None:
-        until = time.perf_counter() + way.stop.max_seconds / 2  # the other half is for steps
-        way.preconditioner = pivots(quick, ridge_of(asked), choice.rank, way.seed, choice.pivots_at_once, until)
+    if choice.route == "pcg" and choice.rank:
+        if way.preconditioner is None:
+            until = time.perf_counter() + way.stop.max_seconds / 2  # the other half is for steps
+            way.preconditioner = pivots(quick, ridge_of(asked), choice.rank, way.seed, choice.pivots_at_once, until)
+            left = way.preconditioner.left
+            way.learned.append(f"{len(way.preconditioner.which):,} pivots leave {left:.1e} of the trace of K")
         made = way.preconditioner
-        way.learned.append(f"{len(made.which):,} pivots leave {made.left:.1e} of the trace of K")
         if made.slack.max() > 1.0:
             way.learned.append(
                 f"alpha is raised up to {made.slack.max():.1e} times in the preconditioner: single precision needs it"
             )
-        spent = way.preconditioner.passes
+        spent = made.passes
     x = np.zeros_like(asked.y) if alpha0 is None else alpha0.copy()
-    r = asked.y.copy() if alpha0 is None else asked.y - product(g, x) - ridge_of(asked) * x
+    r = asked.y.copy()  # of zero; a start is looked at before the first step, and the look tells its own
     multiply = [_by(quick)] if quick is g else [_by(quick), _by(g)]
     mover = Conjugate(
         asked, g, "kernel", np.arange(len(x)), x, None, r, way.preconditioner, multiply, spent, math.inf, 0.85

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -36,6 +37,10 @@ class Pivots:
     passes: float  # over K
     unit: float  # all of this is of unit (K + Λ)
     slack: np.ndarray = field(default_factory=lambda: np.ones(1))  # by how much Λ was raised, at most, column by column
+    inner: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))  # (r, r) FFᵀ, its lower triangle
+    landmarks: Any = None  # (r, d) where it was moved from other points (landmarks.py): not all are among these
+    lower: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))  # (r, r) the Cholesky factor of K of them
+    home: Any = None  # what it was moved from
 
     def __call__(self, v: np.ndarray) -> np.ndarray:
         """M⁻¹v of every row of v."""
@@ -80,7 +85,7 @@ def pivots(
         drawn = np.minimum(np.searchsorted(ends, rng.random(at_once) * ends[-1], side="right"), n - 1)
         drawn = drawn[np.sort(np.unique(drawn, return_index=True)[1])]  # each once, in the order they came
         mine = np.ascontiguousarray(F[:k, drawn])
-        kept, lower = _accept(unit * block(g, drawn, drawn) - (mine.T @ mine), rest[drawn], rng.random(drawn.size))
+        kept, lower = accepted(unit * block(g, drawn, drawn) - (mine.T @ mine), rest[drawn], rng.random(drawn.size))
         kept, lower = kept[: rank - k], lower[: rank - k, : rank - k]
         if not kept.size:
             break
@@ -96,28 +101,29 @@ def pivots(
         which[k : k + m] = chosen
         k += m
     left = float(rest.sum()) / max(whole, 1e-300)
-    return _inverted(F[:k], unit * lam.reshape(-1, n), room.size, Pivots(F[:k], lam, [], which[:k], left, k / n, unit))
+    return inverted(F[:k], unit * lam.reshape(-1, n), room.size, Pivots(F[:k], lam, [], which[:k], left, k / n, unit))
 
 
-def _inverted(F: np.ndarray, lam: np.ndarray, room: int, made: Pivots) -> Pivots:
+def inverted(F: np.ndarray, lam: np.ndarray, room: int, made: Pivots) -> Pivots:
     """The Woodbury factors of FᵀF + Λ, with Λ no less than single precision can bear."""
-    inner = scipy.linalg.blas.ssyrk(1.0, F.T, trans=1, lower=1) if len(F) else F @ F.T  # FFᵀ: half of a product
+    inner = made.inner if made.inner.size else squared(F)
     for more in (1.0, 10.0, 100.0, 1e3):
         raised = np.where(lam > 0, np.maximum(lam, more * BEARABLE * _largest(inner)), 0.0)
         root = np.sqrt(np.divide(1.0, raised, out=np.zeros_like(lam), where=raised > 0))
         slack = np.divide(raised, lam, out=np.ones_like(lam), where=lam > 0).max(axis=1)
-        kept: dict[bytes, np.ndarray] = {}  # columns that share a Λ share its factor
         try:
-            for one in root:
-                if one.tobytes() not in kept:
-                    kept[one.tobytes()] = _core(F, one, inner, room)
-            cores = [kept[one.tobytes()] for one in root]
+            cores = _cores(F, root, inner, room)
         except scipy.linalg.LinAlgError:
             continue
-        return replace(made, root=root, cores=cores, slack=slack)
+        return replace(made, root=root, cores=cores, slack=slack, inner=inner)
     return replace(
         made, F=F[:0], which=made.which[:0], root=root, cores=[np.eye(0)] * len(root), slack=np.full(len(root), np.inf)
     )
+
+
+def squared(F: np.ndarray) -> np.ndarray:
+    """FFᵀ, its lower triangle: half of a product."""
+    return scipy.linalg.blas.ssyrk(1.0, F.T, trans=1, lower=1) if F.size else F @ F.T
 
 
 def _largest(inner: np.ndarray) -> float:
@@ -132,21 +138,37 @@ def _largest(inner: np.ndarray) -> float:
     return size
 
 
-def _core(F: np.ndarray, root: np.ndarray, inner: np.ndarray, room: int) -> np.ndarray:
-    """The Cholesky factor of 1 + FΛ⁻¹Fᵀ."""
+def _cores(F: np.ndarray, root: np.ndarray, inner: np.ndarray, room: int) -> list[np.ndarray]:
+    """The Cholesky factors of 1 + FΛ⁻¹Fᵀ: columns that share a Λ share one, alphas of one fold the product."""
+    kept: dict[bytes, np.ndarray] = {}
+    tops = root.max(axis=1)
+    shapes = [(one / top).astype(np.float32) for one, top in zip(root, tops, strict=True)]
+    names = [shape.tobytes() for shape in shapes]
+    for shape, name in {name: (shape, name) for shape, name in zip(shapes, names, strict=True)}.values():
+        product = _weighed(F, shape, inner, room)
+        for i, mine in enumerate(names):
+            if mine == name and root[i].tobytes() not in kept:
+                core = tops[i] ** 2 * product.astype(np.float64)
+                core[np.diag_indices(len(core))] += 1.0
+                kept[root[i].tobytes()] = scipy.linalg.cholesky(core, lower=True, overwrite_a=True) if len(F) else core
+    return [kept[one.tobytes()] for one in root]
+
+
+def _weighed(F: np.ndarray, shape: np.ndarray, inner: np.ndarray, room: int) -> np.ndarray:
+    """F diag(shape²) Fᵀ, its lower triangle; where a few points are left out, what they add is taken off."""
     k, n = F.shape
-    core = np.eye(k)
-    if k and (root == root[0]).all():
-        core += float(root[0]) ** 2 * inner
-    elif k:
-        step = max(room // k, 1)  # columns at a time that fit the room there is
-        for i in range(0, n, step):
-            part = np.multiply(F[:, i : i + step], root[i : i + step].astype(np.float32), dtype=np.float32)
-            core += part @ part.T
-    return scipy.linalg.cholesky(core, lower=True, overwrite_a=True) if k else core
+    out = np.flatnonzero(shape != 1.0)
+    few = not shape[out].any() and out.size <= n // 2
+    total = inner.copy() if few else np.zeros((k, k), np.float32)
+    which, step = out if few else np.flatnonzero(shape), max(room // max(k, 1), 1)  # columns that fit the room there is
+    for i in range(0, which.size if k else 0, step):
+        at = which[i : i + step]
+        part = np.multiply(F[:, at], 1.0 if few else shape[at], dtype=np.float32)
+        total += np.float32(-1.0 if few else 1.0) * scipy.linalg.blas.ssyrk(1.0, part.T, trans=1, lower=1)
+    return total
 
 
-def _accept(rest: np.ndarray, drawn: np.ndarray, luck: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def accepted(rest: np.ndarray, drawn: np.ndarray, luck: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Which of the drawn are kept, one after the other, and the Cholesky factor of what was left of K at those."""
     kept: list[int] = []
     lower = np.zeros_like(rest)

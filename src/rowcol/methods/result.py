@@ -163,9 +163,10 @@ class Result:
         How many unknowns are at a bound; None where none were given.
     intercept : float, ndarray (q,), or None
         b, where one was asked for. Certificates then speak of y − ȳ and of X without its means.
-    function, error_estimate
-        Of kernel ridge regression only: f itself, to be called with new points; and, from the preconditioner, an
-        estimate of ‖f − f*‖ far tighter than `error_bound`.
+    function, error_estimate, fitted
+        Of kernel ridge regression only: f itself, to be called with new points; from the preconditioner, an estimate of
+        ‖f − f*‖ far tighter than `error_bound`; and f at the points of X, (n,) or (n, q), as the last look found it:
+        at points that alpha leaves out these are predictions, for nothing (NaN where no right-hand side has the point).
 
     Examples
     --------
@@ -197,6 +198,7 @@ class Result:
     function: Any = None
     error_estimate: Any = None
     at_bound: Any = None
+    fitted: Any = None
 
     @property
     def success(self) -> bool:
