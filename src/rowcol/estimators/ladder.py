@@ -22,7 +22,7 @@ FEWEST = 500  # points on a rung
 KEPT = 2  # shapes of kernels that go on the ladder
 COARSE = 10.0 ** np.array([-1.0, -0.5, 0.0, 0.5, 1.0])  # alphas, times the best so far
 FINE = 10.0 ** np.array([-0.5, -0.25, 0.0, 0.25, 0.5])  # on the last rung
-FURTHER = 10.0 ** np.array([0.25, 0.5, 0.75, 1.0])  # beyond an end
+FURTHER = 10.0 ** np.array([0.25, 0.5])  # beyond an end: the smaller alpha, the more steps, so no further than needed
 NUMBERS = 20_000_000  # of points that gradients are taken on
 NOISE = 0.1  # of what folds differ by: alphas that differ by less are alike
 TRIALS = (
@@ -209,7 +209,7 @@ def _tried(ladder: Ladder, one: Candidate, rung: int, last: bool) -> tuple[Candi
     found, scores = _scored(ladder, one.kernel, alphas)
     out, entries = [Rung(rung, len(ladder.Y), one.kernel, alphas, scores, found.seconds)], found.entries
     best = _best(alphas, scores, found, one)
-    for _ in range(2 if last and ladder.alphas is None else 0):
+    for _ in range(4 if last and ladder.alphas is None else 0):
         ends, mean = (min(alphas), max(alphas)), _mean(scores)
         flat = not mean.max() - mean.min() >= NOISE * np.nanstd(scores, axis=1).mean()
         if best.alpha not in ends or flat or time.perf_counter() > ladder.deadline:
