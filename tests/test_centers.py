@@ -387,3 +387,18 @@ def test_the_estimator_keeps_its_centres():
     assert warm.fit(X, y).result_.steps == 0
     assert warm.fit(X[:, :2], y).result_.success
     assert rowcol.KernelRidge(**options).fit(X, y, sample_weight=np.arange(800) % 3).score(X, y) > 0.5
+
+
+def test_what_needs_all_rows_says_so():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((60, 3)), rng.standard_normal(60)
+    model = rowcol.KernelRidge(kernel="rbf", n_centers=20, random_state=0).fit(X, y)
+    assert not hasattr(model, "partial_fit")
+    for call in (
+        lambda: model.add_rows(X, y),
+        lambda: model.remove_rows([0]),
+        lambda: model.loo_residuals(),
+        lambda: model.predict(X, return_std=True),
+    ):
+        with pytest.raises(ValueError, match="not of centres: leave out n_centers"):
+            call()

@@ -229,3 +229,34 @@ def test_what_single_steps_cannot_do_is_refused(rng):
     X, y = data(rng, 20, 50, "csr")
     with pytest.raises(ValueError, match="needs alpha > 0"):
         rowcol.solve(X, y, fit_intercept=True, method="rk")
+
+
+@pytest.mark.parametrize("layout", ["csr", "csc"])
+@pytest.mark.parametrize("q", [None, 3])
+def test_single_steps_on_text_take_about_the_passes_they_take_without_an_intercept(layout, q, rng):
+    case = rowcol.zoo.text(2000, 5000, alpha=1.0) if layout == "csr" else rowcol.zoo.text(5000, 2000, alpha=1.0)
+    X = LAYOUTS[layout](case.X)
+    y = 3 + (case.y if q is None else np.stack([case.y, -2 * case.y, rng.standard_normal(len(case.y))], axis=1))
+    alike = {"alpha": 1.0, "tol": 1e-9, "sampler": "shuffled", "random_state": 0}
+    method = "rk" if layout == "csr" else "rcd"
+    plain = rowcol.solve(X, y, method=method, **alike)
+    result = rowcol.solve(X, y, method=method, fit_intercept=True, **alike)
+    assert result.success
+    assert result.passes <= 1.3 * plain.passes + 4
+    truth = Ridge(1.0, solver="cholesky").fit(X.toarray(), y)
+    assert np.linalg.norm(result.x.T - truth.coef_) <= 1e-7 * np.linalg.norm(truth.coef_)
+    np.testing.assert_allclose(result.intercept, truth.intercept_, rtol=1e-6, atol=1e-8)
+    if layout == "csr":  # its α is feasible for a free intercept
+        assert (abs(result.dual.sum(axis=0)) <= 1e-9 * abs(result.dual).sum(axis=0)).all()
+
+
+def test_ones_ride_along_for_the_first_passes_only(monkeypatch):
+    from rowcol.methods.level import Level
+
+    riding, advance = [], Level.advance
+    monkeypatch.setattr(Level, "advance", lambda self, *a: (riding.append(self.ones is None), advance(self, *a))[1])
+    case = rowcol.zoo.text(2000, 5000, alpha=1.0)
+    alike = {"alpha": 1.0, "tol": 1e-9, "sampler": "shuffled", "random_state": 0}
+    result = rowcol.solve(case.X, case.y + 3, method="rk", fit_intercept=True, **alike)
+    assert result.success
+    assert sum(riding) <= len(riding) / 2

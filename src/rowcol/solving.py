@@ -310,7 +310,7 @@ def _needs_ones(asked: Problem, choice: Choice) -> bool:
             f"method={choice.route!r} on a sparse X with an intercept needs alpha > 0, as X − x̄ is dense: say "
             "method='auto' or 'cg'"
         )
-    return needs
+    return needs and (asked.weight is not None or choice.route not in ("rk", "rcd"))
 
 
 def _intercept(asked: Problem, offset: np.ndarray | None, x: np.ndarray) -> Any:

@@ -15,7 +15,8 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
 from .problem import Problem, Shift, explain_values
-from .products import norms_of, products, pull_all, residual_pass
+from .products import norms_of, products, pull_all, residual_pass, tiled
+from .sums import tiles
 
 PART = 250_000  # numbers looked at together
 CANCELS = 1e-4  # of Σw x²: what is less after the mean is taken off is summed again
@@ -90,29 +91,32 @@ def _moments(X: Any, w: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
     total = w.sum()
     if isinstance(X, LinearOperator):
         return np.asarray(X.rmatvec(w.astype(X.dtype))).reshape(-1).conj() / total, None
-    if sp.issparse(X):
-        mean = np.asarray(X.T @ w) / total
-        column2, off = _squares(X, mean, w)
-        return mean + off / total, np.maximum(column2 - np.abs(off) ** 2 / total, 0.0)
     by, n = products(X), X.shape[0]
     kind = np.complex128 if np.iscomplexobj(X) else np.float64
-    if by.side == "rows":
-        nothing = np.zeros((1, X.shape[1]), kind)
+    even = bool((w == w[0]).all())
+    nothing = np.zeros((1, X.shape[1]), kind)
+    if tiled(by) and even:
+        _, sums, squares, _ = tiles(by, np.zeros((1, n)), nothing, w[None])
+        assert sums is not None
+        assert squares is not None
+        mean, squares = sums[0] / total, w[0] * squares
+    elif by.side == "rows":
         _, sums, squares = residual_pass(by, np.ones((1, n), kind), nothing, w, True)
         mean = sums[0].conj() / total
     else:
         mean = pull_all(by, w[None].astype(kind))[0] / total
-        even = bool((w == w[0]).all())
         squares = w[0] * norms_of(by) if even else np.full(len(mean), np.inf)
     column2 = squares - total * np.abs(mean) ** 2
-    far = np.flatnonzero(~(column2 > CANCELS * squares))  # NaN too
-    if far.size and by.side == "rows":  # all of them, piece by piece: some columns of long rows would be a copy
+    far = np.flatnonzero(~(column2 > CANCELS * squares) & ~((squares == 0) & (mean == 0)))  # NaN too
+    if far.size and (by.side == "rows" or sp.issparse(X)):
+        # all of them, piece by piece: some columns of long rows would be a copy
         exact, off = _squares(X, mean, w)
         mean, column2 = mean + off / total, np.maximum(exact - np.abs(off) ** 2 / total, 0.0)
-    for j in far if by.side == "cols" else []:
-        exact, off = _squares(X[:, j : j + 1], mean[j : j + 1], w)
-        mean[j] += off[0] / total
-        column2[j] = max(float(exact[0] - np.abs(off[0]) ** 2 / total), 0.0)
+    elif far.size:
+        for j in far:
+            exact, off = _squares(X[:, j : j + 1], mean[j : j + 1], w)
+            mean[j] += off[0] / total
+            column2[j] = max(float(exact[0] - np.abs(off[0]) ** 2 / total), 0.0)
     return mean, column2
 
 

@@ -31,28 +31,13 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
 from .gram import Gram, product, sizes2
 from .problem import Problem, explain_values, scaled_bounds
-from .products import (
-    Products,
-    back,
-    blocks,
-    by_matrices,
-    chain,
-    lifted,
-    longest,
-    lowered,
-    misfit_pass,
-    norms_of,
-    pull_all,
-    push_all,
-    residual_pass,
-    several,
-    stored,
-    times,
-)
+from .products import Products, back, lifted, longest, lowered, misfit_pass, times
+from .sums import sums
 
 UNIT = 2.0**-53
 ONE = 1.0  # the weight of every row, unless given
@@ -156,34 +141,22 @@ def certify(
     n, p = problem.X.shape
     y = _chosen(problem, ids)
     w = np.ones(n) if problem.weight is None else problem.weight
-    known, many, image = bool((column2 >= 0).all()), len(ids), None
+    known, many = bool((column2 >= 0).all()), len(ids)
     assert by.shift is None or problem.weight is None, "weights scale X before its means are taken off"
-    lifted_y = y if by.shift is None else y + lifted(by, beta)
-    if by.side == "operator":
-        rho = y - times(by, beta)
-        slope = back(by, rho)
-        terms_rho, terms_slope = p, n
-        if not known:
-            column2[:] = _largest(by, np.vstack([y, rho])) ** 2 / p
-    elif by.side == "cols" and known and several(by, beta):
-        rho, slope = by_matrices(by, lifted_y, beta, w)
+    # an operator's own products take the shift off; sums over what is stored leave it to us
+    stored_lines = by.shift is not None and by.side != "operator"
+    dual = alpha if problem.alpha > 0 else None
+    found = sums(
+        by, y + lifted(by, beta) if stored_lines else y, beta, problem.weight, dual, by.shift is None and not known
+    )
+    rho, slope, image, (terms_rho, terms_slope) = found.rho, found.slope, found.image, found.terms
+    if stored_lines:
         slope = lowered(by, rho, slope)
-        terms_rho, terms_slope = p, chain(blocks(n, p, n * p))
-    elif by.side == "cols":  # weights are all ones here: weighted columns are scaled beforehand
-        rho = lifted_y + push_all(by, -beta.conj()).conj()
-        slope = lowered(by, rho, pull_all(by, rho.conj()).conj())
-        terms_rho, terms_slope = chain(blocks(p, n, stored(by.lines))), longest(by.lines)
-        if not known:
-            column2[:] = norms_of(by) if by.shift is None else by.shift.column2
-    else:
-        rho, slope, squares = residual_pass(by, lifted_y, beta, w, not known)
-        slope = lowered(by, rho, slope)
-        terms_rho, terms_slope = longest(by.lines), chain(blocks(n, p, stored(by.lines)))
-        if not known:
-            column2[:] = squares if by.shift is None else by.shift.column2
-    if alpha is not None and problem.alpha > 0:
-        image = {"rows": push_all, "cols": _pulled, "operator": back}[by.side](by, alpha)
-        image = image if by.side == "operator" else lowered(by, alpha, image)
+        image = None if image is None or dual is None else lowered(by, dual, image)
+    if not known and by.side == "operator":
+        column2[:] = _largest(by, np.vstack([y, rho])) ** 2 / p
+    elif not known:
+        column2[:] = found.squares if by.shift is None else by.shift.column2
     column = raw = np.sqrt(column2)
     if by.shift is not None:
         # what is subtracted has rounding errors of its own, of x̄ᵀβ and of a sum in pairs, as large as X is uncentred
@@ -251,11 +224,6 @@ def _in_users_units(c: Certificate, scale: float, gauge: float) -> Certificate:
     return c._replace(residual_norm=residual, gradient_norm=gradient, error_bound=bound)
 
 
-def _pulled(by: Products, alpha: np.ndarray) -> np.ndarray:
-    """Xᴴα by columns, in sums whose chains are known; BLAS may add in any order."""
-    return pull_all(by, alpha.conj()).conj()
-
-
 def _largest(by: Products, y: np.ndarray) -> float:
     """‖X‖₂ from below, by a few products with what is at hand: an operator does not show its columns."""
     v = np.vstack([back(by, y), np.random.default_rng(0).standard_normal((1, by.shape[1])).astype(y.dtype)])
@@ -276,6 +244,10 @@ def _check_column_norms(problem: Problem, column2: np.ndarray) -> None:
     small = column2 < 1e-280
     if problem.shift is not None and problem.shift.live is not None:
         small &= problem.shift.live > 0  # constant columns are nothing, and known to be
+    if small.any() and problem.weight is None and sp.issparse(problem.X):
+        tall = np.abs(problem.X.data)
+        if not ((tall > 0) & (tall < 1e-139)).any():  # those are columns of zeros: words that no text has
+            return
     faint = np.flatnonzero(small)
     if faint.size and not isinstance(problem.X, LinearOperator):
         columns = problem.X[:, faint]

@@ -11,17 +11,21 @@ import math
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
+from itertools import chain as chained
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
+from ..engine.across import across
 from ..engine.lines import BLOCK, Dense, Sparse, Woven, extent, misfits, norms, pulls, pushes, residuals
 from .problem import Shift
 from .view import PIECE, View, col_lines, pieces, row_lines
 
 CACHED = 4_000_000  # bytes of X that are still in cache when they are multiplied with again
 SEVERAL = 4  # vectors from which on products of matrices are quicker than ours
+AHEAD = 8  # calls that may wait to be read, where threads share them
+WAITING = 4_000_000  # bytes of what they give, where that is little
 SHORT_ROW = 64_000  # bytes: a row this short is still in the first caches when `residuals` pushes what it pulled
 
 
@@ -62,6 +66,8 @@ def compile_for(by: Products) -> float:
         pushes(by.lines, 0, 0, none, none)
         if by.side == "rows":
             residuals(by.lines, 0, 0, none, none, w, none, none, w)
+        if tiled(by) and isinstance(by.lines, Dense):
+            across(by.lines.a, 0, 0, np.zeros(by.shape[0]), w, np.zeros(by.shape[0]), w, w)
     return time.perf_counter() - before
 
 
@@ -91,7 +97,7 @@ def times(by: Products, v: np.ndarray) -> np.ndarray:
     """X v."""
     if by.side == "operator":
         out = _operate(by.X.matvec, v)
-    elif _by_blas(by, v):
+    elif by_blas(by, v):
         out = np.ascontiguousarray(v @ by.X.T)
     elif by.side == "rows":
         out = pull_all(by, v)
@@ -104,7 +110,7 @@ def back(by: Products, u: np.ndarray) -> np.ndarray:
     """Xᴴ u."""
     if by.side == "operator":
         out = _operate(by.X.rmatvec, u)
-    elif _by_blas(by, u):
+    elif by_blas(by, u):
         out = np.ascontiguousarray((u.conj() @ by.X).conj())
     elif by.side == "rows":
         out = push_all(by, u)
@@ -116,7 +122,7 @@ def back(by: Products, u: np.ndarray) -> np.ndarray:
 def normal(by: Products, v: np.ndarray) -> tuple[np.ndarray, float]:
     """XᴴX v, as precise as X is stored, and the passes it took: one where blocks of X stay in cache."""
     n, p = by.shape
-    if len(v) == 1 and isinstance(by.lines, Dense) and by.X.dtype == v.dtype and _one_pass(by):
+    if len(v) == 1 and isinstance(by.lines, Dense) and by.X.dtype == v.dtype and one_pass(by):
         return _by_rows(by, v), 1.0  # a tenth to a third less than BLAS takes on blocks; of more vectors, BLAS is ahead
     if _by_blocks(by, v) and p <= n:
         out, w = np.zeros_like(v), v.astype(by.X.dtype, copy=False)
@@ -135,7 +141,7 @@ def normal(by: Products, v: np.ndarray) -> tuple[np.ndarray, float]:
         u = np.ascontiguousarray((by.X @ v.T).T)
         u = u if by.shift is None else u - lifted(by, v)
         return lowered(by, u, np.ascontiguousarray((by.X.T @ u.T.conj()).T.conj())), 1.0
-    if _one_pass(by):
+    if one_pass(by):
         return _by_rows(by, v), 1.0
     return back(by, times(by, v)), 2.0
 
@@ -158,7 +164,8 @@ def conormal(by: Products, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, float
     return u, times(by, u), 2.0
 
 
-def _one_pass(by: Products) -> bool:
+def one_pass(by: Products) -> bool:
+    """Do rows of X stay in cache, so that what is pulled from one can be pushed along it at once?"""
     if by.side != "rows" or by.lines is None:
         return False
     return isinstance(by.lines, Sparse) or by.lines.a.shape[1] * by.lines.a.itemsize <= SHORT_ROW
@@ -169,8 +176,13 @@ def _by_blocks(by: Products, v: np.ndarray) -> bool:
     return isinstance(by.lines, Dense) and np.iscomplexobj(by.X) == np.iscomplexobj(v)
 
 
-def _by_blas(by: Products, v: np.ndarray) -> bool:
-    """Dense, and in double precision already: BLAS is at the memory's speed, and brings its own threads."""
+def tiled(by: Products) -> bool:
+    """Is X wide, with long rows in double precision one after the other? Then a look goes by tiles of its columns."""
+    return by.side == "rows" and isinstance(by.lines, Dense) and by.shape[0] < by.shape[1] and by.X.dtype == np.float64
+
+
+def by_blas(by: Products, v: np.ndarray) -> bool:
+    """Is X dense, and in double precision already? BLAS is at the memory's speed, and brings its own threads."""
     return isinstance(by.lines, Dense) and by.X.dtype == v.dtype
 
 
@@ -213,31 +225,12 @@ def residual_pass(
         return part, square
 
     image, total = np.zeros((many, width), r.dtype), np.zeros(width if squares else 0)
-    if not squares and several(by, s):
-        return (*by_matrices(by, y, s, weight, r), total)
-    for part, square in spread(by.pool, block, blocks(y.shape[1], width, entries)):
+    for part, square in spread(
+        by.pool, block, blocks(y.shape[1], width, entries), (image.size + total.size) * r.itemsize
+    ):
         image += part
         total += square
     return r, image, total
-
-
-def several(by: Products, s: np.ndarray) -> bool:
-    """May these vectors be multiplied together, by BLAS? Only where bits need not be those of each alone."""
-    return by.blas and len(s) >= SEVERAL and _by_blas(by, s) and by.shape[1] <= BLOCK
-
-
-def by_matrices(
-    by: Products, y: np.ndarray, s: np.ndarray, weight: np.ndarray, r: np.ndarray | None = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """r = y − X s and Xᴴ W r of several vectors, by blocks of rows as short as those of `residual_pass`."""
-    n, p = by.shape
-    r = np.empty((len(s), n), np.result_type(y, s)) if r is None else r
-    image = np.zeros((len(s), p), r.dtype)
-    for a, b in blocks(n, p, n * p):
-        part = by.X[a:b]
-        r[:, a:b] = y[:, a:b] - s @ part.T
-        image += ((r[:, a:b] * weight[a:b]).conj() @ part).conj()
-    return r, image
 
 
 def misfit_pass(by: Products, y: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -292,23 +285,27 @@ def push_all(by: Products, c: np.ndarray) -> np.ndarray:
         return part
 
     out = np.zeros((many, width), c.dtype)
-    for part in spread(by.pool, block, blocks(count, width, entries)):
+    for part in spread(by.pool, block, blocks(count, width, entries), out.nbytes):
         out += part
     return out
 
 
-def spread(pool: Executor | None, f: Callable, items: list) -> Iterable:
-    """f of every item, in order; by several threads if there is a pool, a few items ahead of the reader at most."""
+def spread(pool: Executor | None, f: Callable, items: list, part: int = WAITING) -> Iterable:
+    """f of every item, in order; by several threads if there is a pool, a few items ahead of the reader at most.
+
+    `part`: bytes of what f gives. Where that is little, threads take several items at once, as each handing over costs.
+    """
     if pool is None or len(items) < 2:
         return map(f, items)
-    return _ahead(pool, f, items)
+    step = max(min(-(-len(items) // AHEAD), WAITING // (AHEAD * max(part, 1))), 1)
+    return chained.from_iterable(_ahead(pool, f, [items[i : i + step] for i in range(0, len(items), step)]))
 
 
-def _ahead(pool: Executor, f: Callable, items: list) -> Iterable:
+def _ahead(pool: Executor, f: Callable, groups: list[list]) -> Iterable[list]:
     waiting = []
-    for item in items:
-        waiting.append(pool.submit(f, item))
-        if len(waiting) >= 8:  # so that few parts wait in memory
+    for group in groups:
+        waiting.append(pool.submit(lambda some: [f(item) for item in some], group))
+        if len(waiting) >= AHEAD:  # so that few parts wait in memory
             yield waiting.pop(0).result()
     for one in waiting:
         yield one.result()

@@ -157,6 +157,17 @@ def narrow(now: State, keep: np.ndarray) -> State:
     return State(table[: len(now.table)], now.s[keep], now.ids[keep])
 
 
+def with_another(now: State, name: int, b: float, x: np.ndarray, s: np.ndarray) -> State:
+    """The state with one more right-hand side, called `name`: b of every line, its unknowns and their image."""
+    table, q = _table(len(now.table), now.ids.size + 1, now.s.dtype), now.ids.size
+    for field in ("diag", "lam"):
+        table[field][: len(now.table)] = now.table[field]
+    for field, more in (("b", b), ("x", x)):
+        table[field][: len(now.table), :q] = now.table[field]
+        table[field][: len(x), q] = more
+    return State(table[: len(now.table)], np.vstack([now.s, s]), np.append(now.ids, name))
+
+
 def box(now: State, start: int, stop: int) -> tuple[Any, ...]:
     """What `descend` needs to know beside the rest to keep right-hand sides start, ..., stop-1 within their bounds."""
     if "low" not in (now.table.dtype.names or ()):

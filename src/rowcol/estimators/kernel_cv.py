@@ -218,7 +218,7 @@ class KernelRidgeCV(MultiOutputMixin, RegressorMixin, KernelRegression):
         check_is_fitted(self)
         import matplotlib.pyplot as plt  # only those who look need it
 
-        ax = plt.subplots()[1] if ax is None else ax
+        ax = plt.subplots(layout="constrained")[1] if ax is None else ax
         found = self.cv_results_
         groups = dict.fromkeys(zip(found["iter"], map(str, found["param_kernel"]), strict=True))
         last = max(found["iter"])
@@ -231,14 +231,14 @@ class KernelRidgeCV(MultiOutputMixin, RegressorMixin, KernelRegression):
             if rung < last:
                 ax.plot(x, mean, color="0.7", lw=1, zorder=1)
             else:
-                label = kernel if len(kernel) <= 60 else kernel[:57] + "..."
-                (line,) = ax.plot(x, mean, "o-", label=f"{label}, {points:,} points", zorder=2)
+                label = f"{_short(found['param_kernel'][mine][0])}, {points:,} points"
+                (line,) = ax.plot(x, mean, "o-", label=label, zorder=2)
                 ax.fill_between(x, mean - spread, mean + spread, color=line.get_color(), alpha=0.15, lw=0)
         ax.axvline(self.alpha_, color="k", ls=":", label=f"alpha = {self.alpha_:.3g}")
         if last:
             ax.plot([], [], color="0.7", lw=1, label="fewer points")
         ax.set(xscale="log", xlabel="alpha", ylabel="score, mean of the folds (band: one standard deviation)")
-        ax.legend(fontsize="small")
+        ax.legend(fontsize="small", loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False)
         return ax
 
     def _kernel(self) -> Kernel:
@@ -278,6 +278,16 @@ class KernelRidgeCV(MultiOutputMixin, RegressorMixin, KernelRegression):
         if self.progress or (self.progress is None and sys.stderr.isatty()):
             sys.stderr.write(f"rowcol  {text}\n")
             sys.stderr.flush()
+
+
+def _short(kernel: Kernel) -> str:
+    """A kernel in a few words, for a legend."""
+    scale, nu = getattr(kernel, "length_scale", None), getattr(kernel, "nu", None)
+    if scale is None:
+        told = str(kernel)
+        return told if len(told) <= 60 else told[:57] + "..."
+    scales = f"length-scale {scale:.3g}" if np.ndim(scale) == 0 else "a length-scale a feature"
+    return f"{type(kernel).__name__}{'' if nu is None else f' {nu:g}'}, {scales}"
 
 
 def _indices(fold: Any, n: int) -> tuple[np.ndarray, np.ndarray]:

@@ -6,15 +6,23 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..methods.landmarks import Memo
 from .kernel_regression import KernelRegression, positions_of
 
 
-class KernelLife(KernelRegression):
-    """Rows come and go. Those who inherit have `fit`, alpha and dtype."""
+def _keeps_all_rows(model: Any) -> bool:
+    if model.n_centers is not None:
+        raise AttributeError("with n_centers the rows are not kept, so none can be added: leave it out, or fit to all")
+    return True
 
+
+class KernelLife(KernelRegression):
+    """Rows come and go. Those who inherit have `fit`, alpha, dtype and n_centers."""
+
+    @available_if(_keeps_all_rows)
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Fit to these rows and all before them: the first call is `fit`, the others are `add_rows`.
 

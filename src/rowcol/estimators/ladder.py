@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from threadpoolctl import threadpool_limits
 
 from ..core.kernels import RBF, Matern, Precomputed
 from ..core.recipes import Kernel
@@ -21,7 +22,7 @@ FEWEST = 500  # points on a rung
 KEPT = 2  # shapes of kernels that go on the ladder
 COARSE = 10.0 ** np.array([-1.0, -0.5, 0.0, 0.5, 1.0])  # alphas, times the best so far
 FINE = 10.0 ** np.array([-0.5, -0.25, 0.0, 0.25, 0.5])  # on the last rung
-FURTHER = 10.0 ** np.array([0.25, 0.5, 0.75, 1.0])  # beyond an end
+FURTHER = 10.0 ** np.array([0.25, 0.5])  # beyond an end: the smaller alpha, the more steps, so no further than needed
 NUMBERS = 20_000_000  # of points that gradients are taken on
 NOISE = 0.1  # of what folds differ by: alphas that differ by less are alike
 TRIALS = (
@@ -29,6 +30,8 @@ TRIALS = (
     np.array([0.5, 1.0, 2.0]) ** 0.5,
     np.ones(1),
 )  # length-scales, times the best so far
+
+Some = tuple[np.ndarray, np.ndarray, np.ndarray]  # points, targets, weights
 
 
 @dataclass
@@ -126,40 +129,43 @@ def _first(ladder: Ladder, named: list[tuple[Kernel, bool]], order: np.ndarray, 
         return out + [Candidate(with_scales(k, one), alpha, np.nan, False) for k in shapes for one in scales]
     if not shapes:
         return out
-    began, looks, m = time.perf_counter(), 0, min(ladder.tune_points, len(ladder.Y))
+    m = min(ladder.tune_points, len(ladder.Y))
     ladder.say(f"{m:,} points: length-scales of {len(shapes)} kernel{'s'[: len(shapes) > 1]} by gradients")
     few, many = _few(ladder, order[:m]), _few(ladder, order[: 2 * m])
-    alone = []
-    for k in shapes:
-        usual = usual_scale(k, few[0], np.random.default_rng(0))
-        found = tuned(k, *few, (usual, alpha), False, 30, ladder.deadline)
-        alone.append(found)
-        looks += found.looks
-    alone.sort(key=lambda found: found.error)
-    for found in alone[:KEPT]:
-        out.append(Candidate(found.kernel, found.alpha, np.nan, True))
-    if ladder.ard:
-        for found in alone[:KEPT]:
-            d = few[0].shape[1]
-            start = np.full(d, float(np.ravel(found.kernel.length_scale)[0])), found.alpha  # type: ignore[attr-defined]
-            one = tuned(found.kernel, *few, start, True, 60, ladder.deadline)
-            two = tuned(one.kernel, *many, (np.array(one.kernel.length_scale), one.alpha), True, 30, ladder.deadline)  # type: ignore[attr-defined]
-            looks += one.looks + two.looks
-            out.append(Candidate(two.kernel, two.alpha, np.nan, True))
-    stages.append(
-        {
-            "stage": "gradients",
-            "n_samples": m * (1 + ladder.ard),
-            "candidates": len(shapes) * (1 + ladder.ard),
-            "fits": looks,
-            "kernel_entries": float(looks) * m * m,
-            "seconds": time.perf_counter() - began,
-        }
-    )
+    with threadpool_limits(1, "blas"):  # matrices are small: threads gain little, and lose tenfold if a core is taken
+        out += _gradients(ladder, shapes, few, many, alpha, stages)
     return out
 
 
-def _few(ladder: Ladder, which: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _gradients(
+    ladder: Ladder, shapes: list[Kernel], few: Some, many: Some, alpha: float, stages: list[dict]
+) -> list[Candidate]:
+    """The best of some shapes, with length-scales found on few points; on many where each feature has its own."""
+    began, m = time.perf_counter(), len(few[1])
+    alone = [
+        tuned(k, *few, (usual_scale(k, few[0], np.random.default_rng(0)), alpha), False, 30, ladder.deadline)
+        for k in shapes
+    ]
+    looks = sum(found.looks for found in alone)
+    entries, d = float(looks) * m * m, few[0].shape[1]
+    alone = sorted(alone, key=lambda found: found.error)[:KEPT]
+    out = [Candidate(found.kernel, found.alpha, np.nan, True) for found in alone]
+    for found in alone if ladder.ard else ():
+        one = tuned(found.kernel, *few, (_scales(found.kernel, d), found.alpha), True, 60, ladder.deadline)
+        two = tuned(one.kernel, *many, (_scales(one.kernel, d), one.alpha), True, 30, ladder.deadline)
+        looks, entries = looks + one.looks + two.looks, entries + one.looks * m**2 + two.looks * len(many[1]) ** 2
+        out.append(Candidate(two.kernel, two.alpha, np.nan, True))
+    counts = {"n_samples": len(many[1]) if ladder.ard else m, "candidates": len(shapes), "fits": looks}
+    cost = {"kernel_entries": entries, "seconds": time.perf_counter() - began}
+    stages.append({"stage": "gradients", **counts, **cost})
+    return out
+
+
+def _scales(kernel: Kernel, d: int) -> np.ndarray:
+    return np.array(np.broadcast_to(kernel.length_scale, d), float)  # type: ignore[attr-defined]
+
+
+def _few(ladder: Ladder, which: np.ndarray) -> Some:
     """Some points, dense, each once: a weight of 2 is the same as having a point twice, also when it is left out."""
     which = which[ladder.weight[which] > 0]
     which = np.sort(which[: max(NUMBERS // ladder.X.shape[1], 50)])
@@ -203,7 +209,7 @@ def _tried(ladder: Ladder, one: Candidate, rung: int, last: bool) -> tuple[Candi
     found, scores = _scored(ladder, one.kernel, alphas)
     out, entries = [Rung(rung, len(ladder.Y), one.kernel, alphas, scores, found.seconds)], found.entries
     best = _best(alphas, scores, found, one)
-    for _ in range(2 if last and ladder.alphas is None else 0):
+    for _ in range(4 if last and ladder.alphas is None else 0):
         ends, mean = (min(alphas), max(alphas)), _mean(scores)
         flat = not mean.max() - mean.min() >= NOISE * np.nanstd(scores, axis=1).mean()
         if best.alpha not in ends or flat or time.perf_counter() > ladder.deadline:

@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
-from sklearn.metrics import check_scoring, r2_score
-from sklearn.metrics._scorer import _BaseScorer as Scorer
 from sklearn.model_selection import check_cv
 from sklearn.utils.validation import validate_data
 
@@ -17,18 +15,9 @@ from ..methods.costs import budget
 from ..methods.validate import cheap, left_out, predictions
 from ..pathing import ridge_path
 from .linear import KINDS, Linear
+from .scoring import scorer_of
 
 ROUGH = 1e-4  # tolerance of the fits that are only compared
-
-
-class _Given(RegressorMixin, BaseEstimator):
-    """Predictions, where a scorer wants a model."""
-
-    def fit(self, X: Any, y: Any) -> _Given:
-        return self
-
-    def predict(self, X: Any) -> Any:
-        return X
 
 
 class RidgeCV(MultiOutputMixin, RegressorMixin, Linear, BaseEstimator):
@@ -157,12 +146,10 @@ class RidgeCV(MultiOutputMixin, RegressorMixin, Linear, BaseEstimator):
             by_target = -np.einsum("n,knq->kq", weight / weight.sum(), squared)
             kept = squared * weight[:, None]
         else:
-            score, kept = check_scoring(_Given(), scoring=self.scoring, allow_none=False), found
-            more = {"sample_weight": weight} if w is not None and isinstance(score, Scorer) else {}
-            targets = [[(one[:, [j]], Y[:, [j]]) for j in range(Y.shape[1])] for one in found]
-            if not self.alpha_per_target:
-                targets = [[(one, Y)] for one in found]
-            by_target = np.array([[score(_Given(), _flat(a), _flat(b), **more) for a, b in row] for row in targets])
+            kept = found
+            parts = [[j] for j in range(Y.shape[1])] if self.alpha_per_target else [list(range(Y.shape[1]))]
+            score = scorer_of(self.scoring, len(parts[0]) == 1, w is not None)
+            by_target = np.array([[score(Y[:, j], one[:, j], weight) for j in parts] for one in found])
         if self.alpha_per_target and y.ndim == 2:
             best = by_target.argmax(axis=0)
             self.scores_, self.alpha_ = by_target, alphas[best]
@@ -185,16 +172,12 @@ class RidgeCV(MultiOutputMixin, RegressorMixin, Linear, BaseEstimator):
             found, how = [self._fold(X, Y, w, alphas, *fold) for fold in folds], "a path each"
         dear = ", as leaving one out would be dear" if self.cv is None else ""
         self.cv_ = f"{len(folds)} folds, by {how}{dear}"
-        score = None if self.scoring is None else check_scoring(_Given(), scoring=self.scoring, allow_none=False)
+        score = scorer_of(self.scoring, y.ndim == 1, w is not None)
         scores = np.empty((len(alphas), len(folds)))
         for f, ((_, test), fold) in enumerate(zip(folds, found, strict=True)):
+            weight = np.ones(len(test)) if w is None else w[test]
             for k, one in enumerate(fold):
-                truth, guess = y[test], one if y.ndim == 2 else one[:, 0]
-                own_scorer = score is None or isinstance(score, Scorer)
-                more = {"sample_weight": w[test]} if w is not None and own_scorer else {}
-                scores[k, f] = (
-                    r2_score(truth, guess, **more) if score is None else score(_Given(), guess, truth, **more)
-                )
+                scores[k, f] = score(Y[test], one, weight)
         self._choose(alphas, scores.mean(axis=1))
 
     def _fold(self, X: Any, Y: np.ndarray, w: Any, alphas: np.ndarray, train: np.ndarray, test: np.ndarray) -> Any:
@@ -222,7 +205,3 @@ class RidgeCV(MultiOutputMixin, RegressorMixin, Linear, BaseEstimator):
             )
         best = int(np.nanargmax(scores))
         self.scores_, self.alpha_, self.best_score_ = scores, float(alphas[best]), float(scores[best])
-
-
-def _flat(a: np.ndarray) -> np.ndarray:
-    return a[:, 0] if a.shape[1] == 1 else a

@@ -303,5 +303,5 @@ def _function(
         None,
         single,
         how.jobs,
-        live[x.which],
+        centers=live[x.which],
     )

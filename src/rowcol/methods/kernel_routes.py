@@ -76,8 +76,7 @@ def bytes_of(route: str, X: Any, q: int, leaves: int, rank: int = 0, at_once: in
 def rank_for(X: Any, q: int, leaves: int, memory: int, cores: int) -> tuple[int, int]:
     """The rank of a preconditioner within the budget, and how many pivots to draw at once."""
     n = X.shape[0]
-    wide = min(cores, 32) ** 0.2  # products with many columns cost more: so does what saves them
-    rank = int(min(PER_CUBE_ROOT * wide * n ** (1 / 3), n / 2))
+    rank = int(min(PER_CUBE_ROOT * n ** (1 / 3), n / 2))  # more for many columns saves entries, and costs more time
     for at_once in (BLOCK, BLOCK // 4, BLOCK // 10):
         room = memory - bytes_of("cg", X, q, leaves) - 8 * at_once * n
         fits = int(min(rank, room / (4 * n + (12 + 8 * cores) * rank)))

@@ -21,6 +21,7 @@ from .choose import SIDE_OF, Choice
 from .conjugate import Seen, conjugate, jacobi, sweeps
 from .costs import BY_LINES
 from .direct import direct
+from .level import level, one_more, with_one
 from .loop import Mover
 from .probe import probe
 from .shifted import shifted
@@ -100,6 +101,9 @@ def _sketch(way: Way, given: Problem, by: Products, where: str) -> Sketched:
 def _by_lines(
     way: Way, given: Problem, route: str, side: str, beta0: np.ndarray | None, alpha0: np.ndarray | None
 ) -> tuple[Mover, str, bool, float, int]:
+    centred = given.shift is not None  # and X is sparse: a dense X was copied without its means
+    asked, given = given, with_one(given, beta0) if centred else given
+    beta0, alpha0 = (one_more(beta0), one_more(alpha0)) if centred else (beta0, alpha0)
     view = {"rows": rows, "columns": cols, "both": both}[SIDE_OF.get(route, side)](given)
     kind = way.sampler
     if isinstance(kind, str) and kind == "auto":
@@ -136,6 +140,7 @@ def _by_lines(
         plain = coordinate.coordinate(given, view, source, now, way.pool, way.jobs)
         # a named method or sampler takes single steps, as always
         mover = bounded(plain) if given.bounds is not None and way.auto and way.sampler == "auto" else plain
+        mover = level(asked, plain) if centred else mover
     # dependent lines make the small systems of blocks nearly singular, and β leaves the row space by rounding
     if (view.side == "cols" or route == "blocks") and given.alpha == 0:
         way.row_space = False

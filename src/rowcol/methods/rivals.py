@@ -13,7 +13,9 @@ from ..core.problem import Problem
 from ..core.theory import ridge_step_rate
 from .result import count_passes
 
-LINES = 200  # of X, that are looked at
+LINES = 200  # of X, that are looked at,
+NUMBERS = 1_000_000  # or fewer, with as many numbers,
+FEW = 20  # but no fewer than these
 UNLIKE = 1.5  # times as many lines make a side the longer one
 
 
@@ -46,9 +48,8 @@ def rivals(asked: Problem, tol: float) -> Rivals | None:
     if isinstance(X, LinearOperator):
         return None
     n, p = X.shape
-    trace = _trace(X)
-    if asked.shift is not None and asked.shift.column2 is not None:
-        trace = float(asked.shift.column2.sum())
+    centred = None if asked.shift is None else asked.shift.column2
+    trace = _trace(X) if centred is None else float(centred.sum())
     if not 0 < trace < math.inf:
         return None
     # of E‖error‖², a step; a pass is as many steps as there are lines, and ‖error‖ is the root
@@ -62,8 +63,9 @@ def _trace(X: Any) -> float:
     if sp.issparse(X):
         return _squared(X.data)
     lines = X if X.flags.c_contiguous else X.T
-    some = lines[:: max(len(lines) // LINES, 1)]
-    return _squared(some.ravel()) * len(lines) / len(some)
+    count = min(max(NUMBERS // lines.shape[1], FEW), LINES)
+    some = lines[:: max(len(lines) // count, 1)]
+    return sum(_squared(line) for line in some) * len(lines) / len(some)
 
 
 def _squared(a: np.ndarray) -> float:

@@ -1,0 +1,160 @@
+"""What an exact look sums: ρ = y − Xβ, XᴴWρ, Xᴴα and ‖X_j‖², and how long the chains of these sums are.
+
+By the lines of X, compiled, where bits must not depend on who multiplies, X is sparse or short rows stay in cache; a
+wide X for one β by tiles of our own, which read it once for all but XᴴWρ; the rest by BLAS on blocks, which brings its
+own threads. A bound of k·2⁻⁵³ holds for a sum of k terms in whatever order BLAS takes them, so blocks keep k small.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise, product
+from typing import NamedTuple
+
+import numpy as np
+
+from ..engine.across import ROWS, across
+from ..engine.lines import BLOCK, Dense
+from .products import (
+    CACHED,
+    SEVERAL,
+    Products,
+    back,
+    blocks,
+    by_blas,
+    chain,
+    longest,
+    norms_of,
+    one_pass,
+    pull_all,
+    push_all,
+    residual_pass,
+    spread,
+    stored,
+    tiled,
+    times,
+)
+
+
+class Sums(NamedTuple):
+    """The sums of one look, nothing taken off for a shift yet."""
+
+    rho: np.ndarray  # (q, n)
+    slope: np.ndarray  # (q, p) XᴴWρ
+    image: np.ndarray | None  # (q, p) Xᴴα, where α was given
+    squares: np.ndarray | None  # (p,) ‖W^½X_j‖², where they were asked for; an operator has none
+    terms: tuple[int, int]  # in the longest chain: of ρ, and of the others
+
+
+def sums(
+    by: Products,
+    y: np.ndarray,
+    beta: np.ndarray,
+    weight: np.ndarray | None,
+    alpha: np.ndarray | None,
+    squares: bool,
+) -> Sums:
+    """All sums of a look at (q, p) vectors β, and at their α if they have any."""
+    n, p = by.shape
+    if by.side == "operator":
+        rho = y - times(by, beta)
+        return Sums(rho, back(by, rho), None if alpha is None else back(by, alpha), None, (p, n))
+    few = len(beta) < SEVERAL and n >= p and one_pass(by)  # short rows are quicker by our own loop
+    if by.blas and weight is None and by_blas(by, beta) and not few:
+        return _across(by, y, beta, alpha, squares) if n < p else _down(by, y, beta, alpha, squares)
+    if by.side == "cols":  # weights are all ones here: weighted columns are scaled beforehand
+        rho = y + push_all(by, -beta.conj()).conj()
+        slope = pull_all(by, rho.conj()).conj()
+        image = None if alpha is None else pull_all(by, alpha.conj()).conj()
+        terms = chain(blocks(p, n, stored(by.lines))), longest(by.lines)
+        return Sums(rho, slope, image, norms_of(by) if squares else None, terms)
+    w = np.ones(n) if weight is None else weight
+    rho, slope, found = residual_pass(by, y, beta, w, squares)
+    image = None if alpha is None else push_all(by, alpha)
+    terms = longest(by.lines), chain(blocks(n, p, stored(by.lines)))
+    return Sums(rho, slope, image, found if squares else None, terms)
+
+
+def _across(by: Products, y: np.ndarray, beta: np.ndarray, alpha: np.ndarray | None, squares: bool) -> Sums:
+    """Of a wide X: blocks of columns are in cache for ρ, Xᴴα and ‖X_j‖²; ρ is whole only after the last of them."""
+    X, (n, p) = by.X, by.shape
+    down = _cuts(n, ROWS)
+    if tiled(by) and len(beta) == 1 and (squares or alpha is not None):
+        rho, image, total, cuts = tiles(by, y, beta, alpha)
+    else:
+        rho, image, total, cuts = _blocks(by, y, beta, alpha, squares)
+    slope = np.zeros((len(rho), p), np.result_type(rho, X))
+    for i, j in down:
+        slope += (rho[:, i:j].conj() @ X[i:j]).conj()
+    return Sums(rho, slope, image, total if squares else None, (chain(cuts), chain(down)))
+
+
+Parts = tuple[np.ndarray, np.ndarray | None, np.ndarray | None, list[tuple[int, int]]]
+
+
+def tiles(by: Products, y: np.ndarray, beta: np.ndarray, alpha: np.ndarray | None) -> Parts:
+    """ρ, Xᴴα, ‖X_j‖² and the cuts of the columns, of one β, by tiles of our own; threads share the columns."""
+    assert isinstance(by.lines, Dense)
+    lines, (n, p) = by.lines.a, by.shape
+    dual = np.zeros(n) if alpha is None else np.ascontiguousarray(alpha[0])
+    s, image, total, cuts = np.ascontiguousarray(beta[0]), np.zeros(p), np.zeros(p), _cuts(p, BLOCK)
+
+    def block(ends: tuple[int, int]) -> np.ndarray:
+        pulled = np.zeros(n)
+        across(lines, *ends, dual, s, pulled, image, total)
+        return pulled
+
+    rho = y.copy()
+    for part in spread(by.pool, block, cuts):
+        rho[0] -= part
+    return rho, None if alpha is None else image[None], total, cuts
+
+
+def _blocks(by: Products, y: np.ndarray, beta: np.ndarray, alpha: np.ndarray | None, squares: bool) -> Parts:
+    """The same by BLAS."""
+    X, (n, p) = by.X, by.shape
+    down, cuts = _cuts(n, ROWS), _cuts(p, min(max(CACHED // (n * by.X.itemsize), 1), BLOCK))
+    rho = y.astype(np.result_type(y, beta))
+    image = None if alpha is None else np.zeros((len(alpha), p), np.result_type(alpha, X))
+    total = np.zeros(p) if squares else None
+    for (a, b), (i, j) in product(cuts, down):
+        part = X[i:j, a:b]
+        rho[:, i:j] -= beta[:, a:b] @ part.T
+        if image is not None and alpha is not None:
+            image[:, a:b] += (alpha[:, i:j].conj() @ part).conj()
+        if total is not None:
+            total[a:b] += _squares(part)
+    return rho, image, total, cuts
+
+
+def _down(by: Products, y: np.ndarray, beta: np.ndarray, alpha: np.ndarray | None, squares: bool) -> Sums:
+    """Of a tall X, by BLAS: blocks of rows are in cache for ρ first, and then for XᴴWρ."""
+    X, (n, p) = by.X, by.shape
+    down, cuts = blocks(n, p, n * p), _cuts(p, BLOCK)
+    rho = y.astype(np.result_type(y, beta))
+    slope = np.zeros((len(rho), p), np.result_type(rho, X))
+    image = None if alpha is None else np.zeros((len(alpha), p), np.result_type(alpha, X))
+    total = np.zeros(p) if squares and by.side == "rows" else None
+    for i, j in down:
+        part = X[i:j]
+        for a, b in cuts:
+            rho[:, i:j] -= beta[:, a:b] @ part[:, a:b].T
+        slope += (rho[:, i:j].conj() @ part).conj()
+        if image is not None and alpha is not None:
+            image += (alpha[:, i:j].conj() @ part).conj()
+        if total is not None:
+            total += _squares(part)
+    total = norms_of(by) if squares and by.side == "cols" else total
+    return Sums(rho, slope, image, total, (chain(cuts), chain(down)))
+
+
+def _squares(part: np.ndarray) -> np.ndarray:
+    """Σ_i |a_ij|² of a block that is in cache."""
+    if np.iscomplexobj(part):
+        return np.einsum("ij,ij->j", part.real, part.real) + np.einsum("ij,ij->j", part.imag, part.imag)
+    return np.einsum("ij,ij->j", part, part)
+
+
+def _cuts(count: int, length: int) -> list[tuple[int, int]]:
+    """0, ..., count-1 in pieces of about the same length, no longer than this."""
+    ends = np.linspace(0, count, -(-count // length) + 1).astype(int).tolist()
+    return list(pairwise(ends))

@@ -1,0 +1,49 @@
+"""Every sum of a look is within the bound its chains give, term by term, whoever multiplies."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from rowcol.core.products import products
+from rowcol.core.sums import sums
+from rowcol.engine.across import ROWS
+
+UNIT = 2.0**-53
+SHAPES = [(700, 40), (5000, 30), (40, 9000), (2 * ROWS + 7, 900), (30, 20_000), (60, 60)]
+
+
+def fine(a):
+    return a.astype(np.clongdouble if np.iscomplexobj(a) else np.longdouble)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("layout", ["C", "F", "csr", "csc"])
+@pytest.mark.parametrize("q", [1, 5])
+@pytest.mark.parametrize("blas", [True, False])
+@pytest.mark.parametrize("kind", [float, complex])
+def test_sums_are_as_exact_as_they_say(shape, layout, q, blas, kind, rng):
+    n, p = shape
+    draw = lambda *k: rng.standard_normal(k) * (1 + 1j if kind is complex else 1)  # noqa: E731
+    A = draw(n, p) * 10.0 ** rng.uniform(-3, 3, p)
+    y, beta, alpha = draw(q, n), draw(q, p), draw(q, n)
+    X = {"C": np.ascontiguousarray, "F": np.asfortranarray, "csr": sp.csr_array, "csc": sp.csc_array}[layout](A)
+    got = sums(products(X)._replace(blas=blas), y, beta, None, alpha, True)
+    size, more = np.abs(A), 8 if kind is complex else 3  # a complex product is two of each
+    d_rho, d_sum = (UNIT * (k + more) * (4 if kind is complex else 1) for k in got.terms)
+    assert (abs(got.rho - (fine(y) - fine(beta) @ fine(A).T)) <= d_rho * (abs(y) + abs(beta) @ size.T)).all()
+    exact = (fine(got.rho).conj() @ fine(A)).conj()
+    assert (abs(got.slope - exact) <= d_sum * (abs(got.rho) @ size)).all()
+    exact = (fine(alpha).conj() @ fine(A)).conj()
+    assert (abs(got.image - exact) <= d_sum * (abs(alpha) @ size)).all()
+    np.testing.assert_allclose(got.squares, (size**2).sum(axis=0), rtol=1e-12)
+    assert max(got.terms) <= max(4200, n + 5 if layout == "csc" else 0, p + 5 if layout == "csr" else 0)
+
+
+def test_an_operator_has_no_squares(rng):
+    from scipy.sparse.linalg import aslinearoperator
+
+    A, y, beta = rng.standard_normal((9, 4)), rng.standard_normal((1, 9)), rng.standard_normal((1, 4))
+    got = sums(products(aslinearoperator(A)), y, beta, None, y, True)
+    assert got.squares is None
+    np.testing.assert_allclose(got.image, y @ A)
+    np.testing.assert_allclose(got.slope, (y - beta @ A.T) @ A)
