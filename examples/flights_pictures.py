@@ -71,8 +71,12 @@ def memory(found: list[dict[str, Any]], path: Path) -> None:
     axis.loglog(rows, [one["process"] / 1e9 for one in found], "s-", color=ORANGE, label="the process, peak")
     axis.loglog(rows, [one["planned"] / 1e9 for one in found], "^-", color=GREEN, label="the fit, as planned")
     axis.loglog(rows, [one["fit"] / 1e9 for one in found], "o-", color=BLUE, label="the fit, peak")
-    axis.set(xlabel="flights", ylabel="GB")
+    for size, colour, place in ((8 * float(rows[-1]) ** 2, GREY, 1.3), (found[-1]["fit"], BLUE, 0.5)):
+        axis.text(rows[-1], place * size / 1e9, f"{size / 1e9:.3g} GB", color=colour, ha="right")
+    axis.set(xlabel="flights", ylabel="memory", ylim=(0.01, 2e-8 * float(rows[-1]) ** 2))
     axis.set_xticks(rows, [f"{n:,}" for n in rows])
+    ticks = [tick for tick in (0.01, 0.1, 1, 10, 100, 1000) if tick <= axis.get_ylim()[1]]
+    axis.set_yticks(ticks, [f"{1000 * tick:g} MB" if tick < 1 else f"{tick:,} GB" for tick in ticks])
     axis.minorticks_off()
     axis.grid(alpha=0.3)
     axis.legend(frameon=False)
