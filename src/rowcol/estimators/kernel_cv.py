@@ -276,7 +276,7 @@ class KernelRidgeCV(MultiOutputMixin, RegressorMixin, KernelRegression):
         except (TypeError, ValueError):
             raise ValueError(f"length_scales must be numbers, or one a feature each, got {given!r}") from None
         if not all((np.isfinite(length) & (length > 0)).all() for length in out):
-            raise ValueError(f"length_scales must be finite and above 0, got {given!r}")
+            raise ValueError(f"length_scales: each length_scale must be finite and above 0, got {given!r}")
         if not out:
             raise ValueError("length_scales must hold one or more, got none")
         if not any(tunable(kernel) for kernel, _ in named):
