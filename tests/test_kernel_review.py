@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
+import scipy.linalg
 from sklearn.exceptions import NotFittedError
 from sklearn.kernel_ridge import KernelRidge as Plain
 from sklearn.metrics import r2_score
 from sklearn.model_selection import LeaveOneOut
 
-from rowcol import KernelRidge, KernelRidgeClassifier, KernelRidgeCV
+from rowcol import KernelRidge, KernelRidgeClassifier, KernelRidgeCV, kernels, solve
 
 
 def _points(n=120, seed=0):
@@ -220,3 +221,15 @@ def test_what_was_fitted_decides_and_not_what_was_set_since():
     model = KernelRidge(0.1, kernel="rbf").fit(X[:1], y[:1]).set_params(fit_intercept=True, kernel="precomputed")
     assert abs(model.loo_residuals().residuals[0] - y[0]) < 1e-12  # nothing is left: f = 0
     assert abs(model.predict(X[:1], return_std=True)[1][0] ** 2 - (1 - 1 / 1.1)) < 1e-12
+
+
+@pytest.mark.parametrize("alpha", [0.01, 0.1])
+def test_the_estimate_of_the_error_is_not_below_it(alpha):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((3000, 3))
+    y = np.sin(2 * X[:, 0]) + 0.1 * rng.standard_normal(3000)
+    kernel = kernels.RBF(gamma=0.3)
+    result = solve(X, y, kernel=kernel, alpha=alpha, method="pcg", random_state=0, tol=1e-2)
+    K = kernel(X)
+    off = result.x - scipy.linalg.solve(K + alpha * np.eye(3000), y, assume_a="pos")
+    assert np.sqrt(off @ K @ off) <= 1.01 * result.error_estimate  # it was 2.4 times as large
