@@ -60,7 +60,9 @@ def folded(
     out = np.empty(shape), np.empty(shape), np.ones(shape[:2], bool)
     w = np.ones(n) if sample_weight is None else sample_weight
     means = np.array([w[at] @ Y[at] / w[at].sum() if centre else np.zeros(q) for at in trains])
-    if n <= FEW and (w > 0).all() and 4 * 8 * n * n <= budget(how.get("memory")):
+    counts = [np.bincount(at, minlength=n) for at in trains]  # a point that is named twice is there twice
+    once = all(count.max() <= 1 for count in counts)
+    if once and n <= FEW and (w > 0).all() and 4 * 8 * n * n <= budget(how.get("memory")):
         known = _inverted(points(X), Y, kernel, alphas, trains, w, means)
         if known is not None:
             return Folded(*known, out[2], float(n) * n, time.perf_counter() - began, ("inverse",))
@@ -72,7 +74,7 @@ def folded(
         some = pairs[first : first + at_once]
         penalties = np.full((n, len(some), q), np.inf)
         for c, (k, f) in enumerate(some):
-            penalties[trains[f], c] = alphas[k]
+            penalties[trains[f], c] = (alphas[k] / counts[f][trains[f]])[:, None]
         x0 = None if start is None else np.concatenate([start[pair] for pair in some], axis=1)
         limit = None if left is None else max(left - (time.perf_counter() - began), 1e-3)
         with warnings.catch_warnings():

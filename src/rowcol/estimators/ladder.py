@@ -44,7 +44,7 @@ class Ladder:
     folds: list[tuple[np.ndarray, np.ndarray]]
     score: Score
     alphas: np.ndarray | None
-    length_scales: Any
+    length_scales: list | None
     ard: bool
     tune_points: int
     centre: bool
@@ -106,7 +106,8 @@ def climbed(ladder: Ladder, named: list[tuple[Kernel, bool]]) -> tuple[Candidate
         found.sort(key=lambda c: -np.nan_to_num(c.score, nan=-np.inf))
         if all(np.isnan(c.score) for c in found):
             raise ValueError(
-                "no score is a number: R² needs two rows in every fold; say scoring='neg_mean_squared_error'"
+                "no score is a number: R² needs two rows in every fold; say scoring='neg_mean_squared_error', or "
+                "see what your own scoring gives"
             )
         # all sorts of length-scales around the best; or, where they are given, the better third of them
         candidates = found[: -(-len(found) // 3)] if fixed else found[:1]
@@ -125,8 +126,9 @@ def _first(ladder: Ladder, named: list[tuple[Kernel, bool]], order: np.ndarray, 
     ]
     shapes = [k for k, free in named if tunable(k) and (free or ladder.length_scales is not None)]
     if ladder.length_scales is not None:
-        scales = list(ladder.length_scales) if hasattr(ladder.length_scales, "__len__") else [ladder.length_scales]
-        return out + [Candidate(with_scales(k, one), alpha, np.nan, False) for k in shapes for one in scales]
+        return out + [
+            Candidate(with_scales(k, one), alpha, np.nan, False) for k in shapes for one in ladder.length_scales
+        ]
     if not shapes:
         return out
     m = min(ladder.tune_points, len(ladder.Y))
@@ -174,6 +176,7 @@ def _few(ladder: Ladder, which: np.ndarray) -> Some:
     rows, place = np.unique(np.hstack([X, ladder.Y[which]]), axis=0, return_inverse=True)
     w = np.bincount(place.ravel(), ladder.weight[which])
     X, Y = rows[:, : X.shape[1]], rows[:, X.shape[1] :]
+    Y = np.ldexp(Y, -np.frexp(np.abs(Y).max())[1])  # errors are compared only, and squares leave float64 otherwise
     return X, Y - (w @ Y / w.sum() if ladder.centre else 0.0), w
 
 
@@ -199,8 +202,9 @@ def _part(ladder: Ladder, which: np.ndarray) -> Ladder:
     place = np.full(len(ladder.Y), -1)
     place[which] = np.arange(which.size)
     folds = [tuple(place[side][place[side] >= 0] for side in fold) for fold in ladder.folds]
-    some = [(train, test) for train, test in folds if train.size > 1 and test.size > 1]
-    return replace(ladder, X=ladder.X[which], Y=ladder.Y[which], weight=ladder.weight[which], folds=some)
+    w, fewest = ladder.weight[which], min(2, *(test.size for _, test in ladder.folds))  # R² needs two, others one
+    some = [(a, b) for a, b in folds if np.count_nonzero(w[a]) > 1 and b.size >= fewest]
+    return replace(ladder, X=ladder.X[which], Y=ladder.Y[which], weight=w, folds=some)
 
 
 def _tried(ladder: Ladder, one: Candidate, rung: int, last: bool) -> tuple[Candidate, list[Rung], float]:
