@@ -8,6 +8,7 @@ Of few points, C = (K + Λ)⁻¹ is known: what L leaves out is predicted by y_L
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from itertools import product
@@ -57,6 +58,12 @@ def folded(
     began = time.perf_counter()
     n, q = Y.shape
     shape = len(alphas), len(trains), n, q
+    room = 16 * math.prod(shape)
+    if room > budget(how.get("memory")):
+        raise ValueError(
+            f"{shape[1]:,} folds of {shape[0]} alphas take {room / 1e6:,.0f} MB for what they find, more than memory "
+            "allows: say fewer folds or alphas, or allow more memory"
+        )
     out = np.empty(shape), np.empty(shape), np.ones(shape[:2], bool)
     w = np.ones(n) if sample_weight is None else sample_weight
     means = np.array([w[at] @ Y[at] / w[at].sum() if centre else np.zeros(q) for at in trains])

@@ -52,6 +52,7 @@ class Ladder:
     say: Callable[[str], None]
     how: dict[str, Any]
     rng: np.random.Generator
+    kept: list[int] | None = None  # which folds these are, where few points have not all of them
 
 
 class Candidate(NamedTuple):
@@ -203,8 +204,8 @@ def _part(ladder: Ladder, which: np.ndarray) -> Ladder:
     place[which] = np.arange(which.size)
     folds = [tuple(place[side][place[side] >= 0] for side in fold) for fold in ladder.folds]
     w, fewest = ladder.weight[which], min(2, *(test.size for _, test in ladder.folds))  # R² needs two, others one
-    some = [(a, b) for a, b in folds if np.count_nonzero(w[a]) > 1 and b.size >= fewest]
-    return replace(ladder, X=ladder.X[which], Y=ladder.Y[which], weight=w, folds=some)
+    kept = [f for f, (a, b) in enumerate(folds) if np.count_nonzero(w[a]) > 1 and b.size >= fewest]
+    return replace(ladder, X=ladder.X[which], Y=ladder.Y[which], weight=w, folds=[folds[f] for f in kept], kept=kept)
 
 
 def _tried(ladder: Ladder, one: Candidate, rung: int, last: bool) -> tuple[Candidate, list[Rung], float]:
@@ -235,11 +236,12 @@ def _scored(ladder: Ladder, kernel: Kernel, alphas: np.ndarray) -> tuple[Folded,
     w = None if (ladder.weight == 1.0).all() else ladder.weight
     trains = [train for train, _ in ladder.folds]
     found = folded(ladder.X, ladder.Y, kernel, alphas, trains, w, centre=ladder.centre, **how)
-    scores = np.full((len(alphas), len(ladder.folds)), np.nan)
+    kept = list(range(len(ladder.folds))) if ladder.kept is None else ladder.kept
+    scores = np.full((len(alphas), max(kept) + 1), np.nan)
     for f, (_, test) in enumerate(ladder.folds):
         test = test[ladder.weight[test] > 0]
         for k in range(len(alphas) if test.size else 0):
-            scores[k, f] = ladder.score(ladder.Y[test], found.values[k, f, test], ladder.weight[test])
+            scores[k, kept[f]] = ladder.score(ladder.Y[test], found.values[k, f, test], ladder.weight[test])
     return found, scores
 
 
