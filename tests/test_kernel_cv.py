@@ -333,3 +333,23 @@ def test_leaving_one_out_needs_a_score_of_one_point():
     with pytest.warns(UserWarning, match="R.* score is not well-defined"), pytest.raises(ValueError, match="no score"):
         rowcol.KernelRidgeCV(ALPHAS, **QUICK, cv=12).fit(X, y)
     rowcol.KernelRidgeCV(ALPHAS, **QUICK, cv=12, scoring="neg_mean_squared_error").fit(X, y)
+
+
+def test_what_folds_find_must_fit_in_memory():
+    X, y = teacher(300)
+    with pytest.raises(ValueError, match="300 folds of 5 alphas take 7 MB"):
+        rowcol.KernelRidgeCV(**QUICK, cv=300, scoring="neg_mean_squared_error", memory="5 MB").fit(X, y)
+
+
+def test_folds_that_few_points_do_not_have_keep_their_places():
+    X, y = teacher(2000)
+    groups = np.zeros(2000, int)
+    groups[:1] = 1  # a fold of one row, which a quarter of the points may lack
+    folds = [(np.flatnonzero(groups != g), np.flatnonzero(groups == g)) for g in (1, 0)]
+    folds[1] = (np.arange(1, 1000), np.arange(1000, 2000))
+    model = rowcol.KernelRidgeCV([0.1], kernel="rbf", tune_points=60, cv=folds, scoring="neg_mean_squared_error")
+    model.set_params(random_state=0).fit(X, y)
+    found, lower = model.cv_results_, model.cv_results_["iter"] == 0
+    assert not np.isnan(found["split1_test_score"]).any()
+    assert np.isnan(found["split0_test_score"][lower]).all() or not np.isnan(found["split0_test_score"]).any()
+    assert not np.isnan(found["split0_test_score"][~lower]).any()

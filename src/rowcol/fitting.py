@@ -81,7 +81,9 @@ def fit(
         out = follow(way, choice, _start(x0, posed_as, memo if fit_intercept else None))
         function, certificates, x, intercept, fitted = _finish(posed_as, asked, out, quick, how, fit_intercept)
         if memo is not None:
-            memo.kept = keep(way.preconditioner, posed_as.X, memo.kept, memo.changed) if every else None
+            memo.kept = (
+                keep(way.preconditioner, posed_as.X, posed_as.kernel, memo.kept, memo.changed) if every else None
+            )
             memo.ones, memo.intercept = _ones(posed_as, asked, out, fit_intercept), intercept
     q, history = len(certificates), out.history  # what the column of ones did is no business of the user's
     history.certificate = [look for look in history.certificate if look[1] < q]

@@ -8,6 +8,7 @@ Of few points, C = (K + Λ)⁻¹ is known: what L leaves out is predicted by y_L
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from itertools import product
@@ -57,10 +58,18 @@ def folded(
     began = time.perf_counter()
     n, q = Y.shape
     shape = len(alphas), len(trains), n, q
+    room = 16 * math.prod(shape)
+    if room > budget(how.get("memory")):
+        raise ValueError(
+            f"{shape[1]:,} folds of {shape[0]} alphas take {room / 1e6:,.0f} MB for what they find, more than memory "
+            "allows: say fewer folds or alphas, or allow more memory"
+        )
     out = np.empty(shape), np.empty(shape), np.ones(shape[:2], bool)
     w = np.ones(n) if sample_weight is None else sample_weight
     means = np.array([w[at] @ Y[at] / w[at].sum() if centre else np.zeros(q) for at in trains])
-    if n <= FEW and (w > 0).all() and 4 * 8 * n * n <= budget(how.get("memory")):
+    counts = [np.bincount(at, minlength=n) for at in trains]  # a point that is named twice is there twice
+    once = all(count.max() <= 1 for count in counts)
+    if once and n <= FEW and (w > 0).all() and 4 * 8 * n * n <= budget(how.get("memory")):
         known = _inverted(points(X), Y, kernel, alphas, trains, w, means)
         if known is not None:
             return Folded(*known, out[2], float(n) * n, time.perf_counter() - began, ("inverse",))
@@ -72,7 +81,7 @@ def folded(
         some = pairs[first : first + at_once]
         penalties = np.full((n, len(some), q), np.inf)
         for c, (k, f) in enumerate(some):
-            penalties[trains[f], c] = alphas[k]
+            penalties[trains[f], c] = (alphas[k] / counts[f][trains[f]])[:, None]
         x0 = None if start is None else np.concatenate([start[pair] for pair in some], axis=1)
         limit = None if left is None else max(left - (time.perf_counter() - began), 1e-3)
         with warnings.catch_warnings():

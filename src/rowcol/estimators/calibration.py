@@ -34,6 +34,8 @@ def folds_of(X: Any, targets: np.ndarray, weight: np.ndarray, random_state: Any)
     Where points come again and again they are spread instead: to leave one out would be to ask what was never seen.
     """
     live = np.flatnonzero(weight > 0)
+    if live.size < 2:
+        raise ValueError("probability=True needs two points or more of sample_weight above 0: one is left out in turn")
     marks = _marks(X[live], seeds(random_state))
     kinds = np.unique(targets[live], axis=0, return_inverse=True)[1].ravel()
     different, which = np.unique(marks, return_inverse=True)

@@ -12,6 +12,8 @@ from sklearn.utils import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from ..core.problem import weights
+
 
 class Classes(ClassifierMixin):
     """Classes by regressions on ±1. Those who inherit have class_weight, and `_decide`: a column a class."""
@@ -30,7 +32,7 @@ class Classes(ClassifierMixin):
             sample_weight = np.full(len(targets), float(sample_weight))
         if self.class_weight is not None:
             own = compute_sample_weight(self.class_weight, y)
-            sample_weight = own if sample_weight is None else own * sample_weight
+            sample_weight = own if sample_weight is None else own * weights(sample_weight, len(own))
         return labels, targets, sample_weight
 
     @property

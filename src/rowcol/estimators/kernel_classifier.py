@@ -139,12 +139,14 @@ class KernelRidgeClassifier(Classes, KernelModel):
         self
         """
         self._kernel()  # parameters first
+        self._check()
         X, y = validate_data(self, X, y, multi_output=True, **KINDS)
         labels, targets, sample_weight = self._posed(y, sample_weight)
         alpha = _penalty(self.alpha, targets)
         if not self.probability:
             self._fit_to(X, targets, alpha, sample_weight, x0=self._start(targets.shape))
             self._labels = labels
+            self.__dict__.pop("calibration_", None)  # of an earlier fit
             return self
         began, left = time.perf_counter(), self.max_seconds
         one_by_one = labels.y_type_.startswith("multilabel")
@@ -198,6 +200,10 @@ class KernelRidgeClassifier(Classes, KernelModel):
 def _penalty(alpha: Any, targets: np.ndarray) -> Any:
     """One alpha, or one a class, as `solve` takes them."""
     value = np.asarray(alpha)
+    if value.dtype.kind not in "fiu":
+        raise TypeError(f"alpha must be a number above 0, or one a class, got {alpha!r}")
+    if not ((value > 0) & np.isfinite(value)).all():
+        raise ValueError(f"alpha must be above 0 and finite, for every class, got {alpha!r}")
     if value.size == 1:
         return alpha if value.ndim == 0 else value.ravel()[0]
     if value.shape != targets.shape[1:]:

@@ -20,6 +20,7 @@ from ..core.recipes import Kernel
 from ..methods.landmarks import Memo
 from ..methods.progress import Progress
 from ..methods.result import ConvergenceWarning
+from ..methods.scales import tunable
 from .kernel_regression import KernelRegression
 from .ladder import Candidate, Ladder, Rung, climbed, results
 from .scoring import scorer_of
@@ -153,17 +154,17 @@ class KernelRidgeCV(MultiOutputMixin, RegressorMixin, KernelRegression):
         """
         began = time.perf_counter()
         named, alphas = self._named(), self._alphas()
+        self._check()
         real_number(self.cv_tol, "cv_tol", above=0.0, below=1.0)
         if not isinstance(self.tune_points, (int, np.integer)) or self.tune_points < 2:
             raise ValueError(f"tune_points must be a whole number of 2 or more, got {self.tune_points!r}")
-        if self.length_scales is not None and hasattr(self.length_scales, "__len__") and not len(self.length_scales):
-            raise ValueError("length_scales must hold one or more, got none")
+        scales = self._scales(named)
         limit = math.inf if self.max_seconds is None else real_number(self.max_seconds, "max_seconds", above=0.0)
         X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, **self._kinds())
         n = X.shape[0]
         given = self._weights(sample_weight, n)
         w = np.ones(n) if given is None else weights(given, n)
-        folds = [_indices(fold, n) for fold in check_cv(self.cv, y, classifier=False).split(X, y)]
+        folds = _folds(self.cv, X, y, w)
         ladder = Ladder(
             X,
             np.asarray(y, np.float64).reshape(n, -1),
@@ -171,7 +172,7 @@ class KernelRidgeCV(MultiOutputMixin, RegressorMixin, KernelRegression):
             folds,
             scorer_of(self.scoring, single=y.ndim == 1, weighted=given is not None),
             alphas,
-            self.length_scales,
+            scales,
             bool(self.ard),
             int(self.tune_points),
             bool(self.fit_intercept),
@@ -186,13 +187,19 @@ class KernelRidgeCV(MultiOutputMixin, RegressorMixin, KernelRegression):
             },
             np.random.default_rng(0 if self.random_state is None else _seed(self.random_state)),
         )
-        best, rungs, self.stages_ = climbed(ladder, named)
-        self._choose(best, rungs)
+        best, rungs, stages = climbed(ladder, named)
         self._say(f"{best.kernel}, alpha {best.alpha:.3g}: the fit to all {n:,} points")
         final = time.perf_counter()
         left = None if math.isinf(limit) else max(limit - (final - began), 1e-3)
         x0 = None if best.start is None else (best.start if y.ndim == 2 else best.start[:, 0])
-        self._fit_all(X, y, best.alpha, given, x0, Memo(), max_seconds=left)
+        before, self.kernel_ = dict(vars(self)), best.kernel
+        try:
+            self._fit_all(X, y, best.alpha, given, x0, Memo(), max_seconds=left)
+        except BaseException:
+            self.__dict__ = before  # attributes change only when all is well
+            raise
+        self._choose(best, rungs)
+        self.stages_ = stages
         cost = {"kernel_entries": float(self.result_.passes) * n * n, "seconds": time.perf_counter() - final}
         self.stages_.append({"stage": "fit", "n_samples": n, "candidates": 1, "fits": 1, **cost})
         if not best.reached:
@@ -258,10 +265,33 @@ class KernelRidgeCV(MultiOutputMixin, RegressorMixin, KernelRegression):
                 out.append((self._kernel_named(one), free))
         return out
 
+    def _scales(self, named: list[tuple[Kernel, bool]]) -> list | None:
+        """Length-scales to try."""
+        given = self.length_scales
+        if given is None:
+            return None
+        one = np.isscalar(given) or (isinstance(given, np.ndarray) and given.ndim == 0)
+        try:
+            out = [np.asarray(length, np.float64) for length in ([given] if one else given)]
+        except (TypeError, ValueError):
+            raise ValueError(f"length_scales must be numbers, or one a feature each, got {given!r}") from None
+        if not all((np.isfinite(length) & (length > 0)).all() for length in out):
+            raise ValueError(f"length_scales: each length_scale must be finite and above 0, got {given!r}")
+        if not out:
+            raise ValueError("length_scales must hold one or more, got none")
+        if not any(tunable(kernel) for kernel, _ in named):
+            raise ValueError(
+                "length_scales are for 'rbf', 'matern' and 'laplacian', and no other kernel is named: leave them out"
+            )
+        return out
+
     def _alphas(self) -> np.ndarray | None:
         if self.alphas is None:
             return None
-        alphas = np.atleast_1d(np.asarray(self.alphas, dtype=float))
+        try:
+            alphas = np.atleast_1d(np.asarray(self.alphas, dtype=float))
+        except (TypeError, ValueError):
+            raise ValueError(f"alphas must be numbers above 0, got {self.alphas!r}") from None
         if alphas.ndim != 1 or not alphas.size or not (np.isfinite(alphas).all() and (alphas > 0).all()):
             raise ValueError(f"alphas must be numbers above 0, got {self.alphas!r}")
         return alphas
@@ -290,11 +320,25 @@ def _short(kernel: Kernel) -> str:
     return f"{type(kernel).__name__}{'' if nu is None else f' {nu:g}'}, {scales}"
 
 
-def _indices(fold: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
-    train, test = (np.flatnonzero(a) if np.asarray(a).dtype == bool else np.asarray(a) for a in fold)
-    if not train.size or not test.size:
-        raise ValueError("cv gives a fold with nothing to fit, or nothing to predict")
-    return train, test
+def _folds(cv: Any, X: Any, y: Any, weight: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Positions to fit and to predict, fold by fold; a row that is named twice to fit is there twice."""
+    n = len(weight)
+    folds = [
+        tuple(np.flatnonzero(a) if np.asarray(a).dtype == bool else np.asarray(a) for a in fold)
+        for fold in check_cv(cv, y, classifier=False).split(X, y)
+    ]
+    if not folds:
+        raise ValueError("cv gives no folds")
+    for side in (side for fold in folds for side in fold):
+        if not side.size:
+            raise ValueError("cv gives a fold with nothing to fit, or nothing to predict")
+        if side.ndim != 1 or side.dtype.kind not in "iu" or side.min() < -n or side.max() >= n:
+            raise ValueError(f"cv must give positions of rows, from 0 to {n - 1}, or masks of {n}; got {side!r}")
+    if not all(weight[train].any() for train, _ in folds):
+        raise ValueError(
+            "cv gives a fold in which all rows to fit have sample_weight 0: they are as if they were not there"
+        )
+    return [(train % n, test % n) for train, test in folds]
 
 
 def _seed(state: Any) -> Any:

@@ -36,6 +36,7 @@ class KernelLife(KernelRegression):
         self
         """
         if not hasattr(self, "result_"):
+            X = X.copy() if hasattr(X, "copy") else X  # it is kept for later, when the user may have filled it anew
             return self.fit(X, y, sample_weight)
         return self.add_rows(X, y, sample_weight)
 

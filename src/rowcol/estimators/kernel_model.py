@@ -72,10 +72,17 @@ class KernelModel(BaseEstimator):
             raise ValueError(f"dtype must be None, 'float32' or 'float64', got {dtype!r}")
         return KINDS | {"dtype": np.dtype(dtype)}
 
-    def _solved(self, X: Any, y: Any, alpha: Any, sample_weight: Any, **changes: Any) -> Result:
-        """One fit, as the parameters say but for `changes`, which may hold a start x0 and a memo as well."""
-        began = time.perf_counter()
-        asked = {
+    def _check(self) -> None:
+        """The parameters of a fit, before any work; a generator is not drawn from."""
+        state = self.random_state
+        drawn = isinstance(state, (np.random.Generator, np.random.RandomState))
+        how_to(**(self._asked() | {"random_state": 0 if drawn else state}), kernel=True)
+        if not isinstance(self.fit_intercept, (bool, np.bool_)):
+            raise TypeError(f"fit_intercept must be True or False, got {self.fit_intercept!r}")
+
+    def _asked(self) -> dict[str, Any]:
+        """The parameters of a fit, as `solve` calls them."""
+        return {
             "method": self.solver,
             "tol": self.tol,
             "max_passes": self.max_iter,
@@ -87,9 +94,13 @@ class KernelModel(BaseEstimator):
             "callback": self.callback,
             "progress": self.progress,
         }
+
+    def _solved(self, X: Any, y: Any, alpha: Any, sample_weight: Any, **changes: Any) -> Result:
+        """One fit, as the parameters say but for `changes`, which may hold a start x0 and a memo as well."""
+        began = time.perf_counter()
         x0, memo = (changes.pop(name, None) for name in ("x0", "memo"))
         centers = getattr(self, "n_centers", None)  # not all who inherit have it
-        how = how_to(**(asked | changes), kernel=True)
+        how = how_to(**(self._asked() | changes), kernel=True)
         return fit(X, y, self._kernel(), alpha, how, x0, sample_weight, self.fit_intercept, began, memo, centers)
 
     def _fit_to(self, X: Any, y: Any, alpha: Any, sample_weight: Any, **changes: Any) -> None:

@@ -57,7 +57,10 @@ class KernelRegression(KernelModel):
         """Weights of rows: numbers, one a row; or the same for all."""
         if given is None:
             return None
-        weight = np.asarray(given, float)
+        try:
+            weight = np.asarray(given, float)
+        except (TypeError, ValueError):
+            raise TypeError(f"sample_weight must be numbers, one a row, got {given!r}") from None
         weight = np.full(n, float(weight)) if weight.ndim == 0 else weight.copy()
         if weight.shape != (n,):
             raise ValueError(f"sample_weight must have shape ({n},), one weight a row, got {weight.shape}")
@@ -67,7 +70,7 @@ class KernelRegression(KernelModel):
         self, X: Any, y: Any, alpha: Any, weight: np.ndarray | None, start: Any, memo: Memo, **changes: Any
     ) -> None:
         """Fit to all rows; attributes change only when all is well."""
-        alpha = alpha if np.size(alpha) != 1 else float(np.ravel(alpha)[0])
+        alpha = alpha if np.size(alpha) != 1 else np.ravel(alpha)[0]
         if np.ndim(alpha) == 1 and y.ndim == 2 and len(alpha) == y.shape[1]:  # as in scikit-learn: one a target
             alpha = np.broadcast_to(alpha, y.shape)
         self._fit_to(X, y, alpha, weight, x0=start, memo=memo, **changes)
@@ -144,7 +147,7 @@ class KernelRegression(KernelModel):
             for inverse in each:
                 place = np.full(n, -1)  # of the user's points, among those that count
                 place[function.places[inverse.live]] = np.arange(inverse.live.size)
-                if self.fit_intercept and inverse.live.size < 2:
+                if function.centre is not None and inverse.live.size < 2:
                     raise ValueError("with an intercept there is nothing left when the only point is left out")
                 t = inverse.targets
                 start = misfit(inverse, function.coefficients[t][:, inverse.live], short[t][:, inverse.live])
@@ -202,7 +205,7 @@ class KernelRegression(KernelModel):
             raise ValueError(f"{what} of the model of all points, not of centres: leave out n_centers")
 
     def _is_given(self) -> bool:
-        return any(isinstance(leaf, Precomputed) for leaf in leaves_of(self._kernel()))
+        return any(isinstance(leaf, Precomputed) for leaf in leaves_of(self.result_.function.exact.kernel))
 
     def __getstate__(self) -> Any:
         """Without the preconditioner, which is large and can be drawn anew."""

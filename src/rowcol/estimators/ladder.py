@@ -44,7 +44,7 @@ class Ladder:
     folds: list[tuple[np.ndarray, np.ndarray]]
     score: Score
     alphas: np.ndarray | None
-    length_scales: Any
+    length_scales: list | None
     ard: bool
     tune_points: int
     centre: bool
@@ -52,6 +52,7 @@ class Ladder:
     say: Callable[[str], None]
     how: dict[str, Any]
     rng: np.random.Generator
+    kept: list[int] | None = None  # which folds these are, where few points have not all of them
 
 
 class Candidate(NamedTuple):
@@ -106,7 +107,8 @@ def climbed(ladder: Ladder, named: list[tuple[Kernel, bool]]) -> tuple[Candidate
         found.sort(key=lambda c: -np.nan_to_num(c.score, nan=-np.inf))
         if all(np.isnan(c.score) for c in found):
             raise ValueError(
-                "no score is a number: R² needs two rows in every fold; say scoring='neg_mean_squared_error'"
+                "no score is a number: R² needs two rows in every fold; say scoring='neg_mean_squared_error', or "
+                "see what your own scoring gives"
             )
         # all sorts of length-scales around the best; or, where they are given, the better third of them
         candidates = found[: -(-len(found) // 3)] if fixed else found[:1]
@@ -125,8 +127,9 @@ def _first(ladder: Ladder, named: list[tuple[Kernel, bool]], order: np.ndarray, 
     ]
     shapes = [k for k, free in named if tunable(k) and (free or ladder.length_scales is not None)]
     if ladder.length_scales is not None:
-        scales = list(ladder.length_scales) if hasattr(ladder.length_scales, "__len__") else [ladder.length_scales]
-        return out + [Candidate(with_scales(k, one), alpha, np.nan, False) for k in shapes for one in scales]
+        return out + [
+            Candidate(with_scales(k, one), alpha, np.nan, False) for k in shapes for one in ladder.length_scales
+        ]
     if not shapes:
         return out
     m = min(ladder.tune_points, len(ladder.Y))
@@ -174,6 +177,7 @@ def _few(ladder: Ladder, which: np.ndarray) -> Some:
     rows, place = np.unique(np.hstack([X, ladder.Y[which]]), axis=0, return_inverse=True)
     w = np.bincount(place.ravel(), ladder.weight[which])
     X, Y = rows[:, : X.shape[1]], rows[:, X.shape[1] :]
+    Y = np.ldexp(Y, -np.frexp(np.abs(Y).max())[1])  # errors are compared only, and squares leave float64 otherwise
     return X, Y - (w @ Y / w.sum() if ladder.centre else 0.0), w
 
 
@@ -199,8 +203,9 @@ def _part(ladder: Ladder, which: np.ndarray) -> Ladder:
     place = np.full(len(ladder.Y), -1)
     place[which] = np.arange(which.size)
     folds = [tuple(place[side][place[side] >= 0] for side in fold) for fold in ladder.folds]
-    some = [(train, test) for train, test in folds if train.size > 1 and test.size > 1]
-    return replace(ladder, X=ladder.X[which], Y=ladder.Y[which], weight=ladder.weight[which], folds=some)
+    w, fewest = ladder.weight[which], min(2, *(test.size for _, test in ladder.folds))  # R² needs two, others one
+    kept = [f for f, (a, b) in enumerate(folds) if np.count_nonzero(w[a]) > 1 and b.size >= fewest]
+    return replace(ladder, X=ladder.X[which], Y=ladder.Y[which], weight=w, folds=[folds[f] for f in kept], kept=kept)
 
 
 def _tried(ladder: Ladder, one: Candidate, rung: int, last: bool) -> tuple[Candidate, list[Rung], float]:
@@ -231,11 +236,12 @@ def _scored(ladder: Ladder, kernel: Kernel, alphas: np.ndarray) -> tuple[Folded,
     w = None if (ladder.weight == 1.0).all() else ladder.weight
     trains = [train for train, _ in ladder.folds]
     found = folded(ladder.X, ladder.Y, kernel, alphas, trains, w, centre=ladder.centre, **how)
-    scores = np.full((len(alphas), len(ladder.folds)), np.nan)
+    kept = list(range(len(ladder.folds))) if ladder.kept is None else ladder.kept
+    scores = np.full((len(alphas), max(kept) + 1), np.nan)
     for f, (_, test) in enumerate(ladder.folds):
         test = test[ladder.weight[test] > 0]
         for k in range(len(alphas) if test.size else 0):
-            scores[k, f] = ladder.score(ladder.Y[test], found.values[k, f, test], ladder.weight[test])
+            scores[k, kept[f]] = ladder.score(ladder.Y[test], found.values[k, f, test], ladder.weight[test])
     return found, scores
 
 

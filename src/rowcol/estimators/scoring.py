@@ -33,6 +33,9 @@ def scorer_of(scoring: Any, single: bool, weighted: bool) -> Score:
     def call(truth: np.ndarray, guess: np.ndarray, weight: np.ndarray) -> float:
         truth, guess = (truth[:, 0], guess[:, 0]) if single else (truth, guess)
         more = {"sample_weight": weight} if takes_weights else {}
-        return float(r2_score(truth, guess, **more) if score is None else score(Given(), guess, truth, **more))
+        if score is not None:
+            return float(score(Given(), guess, truth, **more))
+        unit = -np.frexp(np.abs(truth).max(axis=0))[1]  # R² has no unit, and squares may leave float64
+        return float(r2_score(np.ldexp(truth, unit), np.ldexp(guess, unit), **more))
 
     return call

@@ -190,7 +190,7 @@ def drawn(
         quick = single if single.error <= SINGLE_LOSES else exact
     if count < n and by_pivots:
         typical = np.full(some.size, max(float(diagonal(exact).mean()), 1e-290))
-        found = pivots(quick, typical, count, two).which  # no clock: it would change what is asked
+        found = pivots(quick, typical, count, two, floor=0.0).which  # no clock: it would change what is asked
         some, exact, quick = some[found], among(exact, found), _alike(exact, quick, found)
     T, kept, stretch = _basis(written(exact))
     asked, some = some.size, some[kept]

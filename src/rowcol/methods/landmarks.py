@@ -15,7 +15,7 @@ import scipy.linalg
 import scipy.sparse as sp
 
 from ..core.gram import Gram, cross, gram, sizes2, some_columns, written
-from ..core.recipes import Scaled
+from ..core.recipes import Kernel, Scaled
 from .pivots import BLOCK, Pivots, accepted, inverted, squared
 
 MOST = 256_000_000  # bytes of F that are kept
@@ -32,6 +32,7 @@ class Kept:
     points: Any  # (k, d) the landmarks
     lower: np.ndarray  # (k, k) L
     rank: int  # that was drawn
+    kernel: Kernel  # whose columns F has
     changed: float = 0.0  # points that came or went since, over all
 
 
@@ -46,21 +47,21 @@ class Memo:
     changed: Any = None  # (m, d) the points that came or went
 
 
-def keep(made: Pivots | None, X: Any, last: Kept | None, changed: Any) -> Kept | None:
+def keep(made: Pivots | None, X: Any, kernel: Kernel, last: Kept | None, changed: Any) -> Kept | None:
     """What to keep of a preconditioner of the points X; None if it is too large, or nothing."""
     if made is None or not len(made.F) or made.F.nbytes > MOST:
         return None
     if last is not None and made.home is last:  # it was moved from there
         share = last.changed + changed.shape[0] / X.shape[0]
-        return Kept(replace(made, home=None), made.landmarks, made.lower, last.rank, share)
+        return Kept(replace(made, home=None), made.landmarks, made.lower, last.rank, kernel, share)
     lower = np.tril(made.F[:, made.which].T.astype(np.float64))
-    return Kept(made, X[made.which], lower, len(made.F))
+    return Kept(made, X[made.which], lower, len(made.F), kernel)
 
 
 def moved(memo: Memo, X: Any, g: Gram, lam: np.ndarray, memory: int) -> Pivots | None:
     """The kept preconditioner, for the points X of g; None if one is better drawn anew."""
     kept, changed, stay = memo.kept, memo.changed, memo.stay
-    if kept is None or stay is None or changed is None:
+    if kept is None or stay is None or changed is None or not _same(kept.kernel, g.kernel):
         return None
     n, old, k = g.shape[0], int(stay.sum()), kept.rank
     if kept.changed + changed.shape[0] / n > WORN or 3 * kept.made.F.nbytes > memory:
@@ -93,6 +94,14 @@ def moved(memo: Memo, X: Any, g: Gram, lam: np.ndarray, memory: int) -> Pivots |
         return None
     made.landmarks, made.lower, made.home = base if fresh is None else _stacked(base, fresh[more]), grown, kept
     return made
+
+
+def _same(a: Kernel, b: Kernel) -> bool:
+    """Are they one kernel? Parameters may have been set since; arrays among those of a function do not tell."""
+    try:
+        return bool(a == b)
+    except ValueError:
+        return False
 
 
 def _near(g: Gram, few: Any, old: int, most: int) -> np.ndarray:

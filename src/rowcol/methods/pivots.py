@@ -22,6 +22,7 @@ from ..core.recipes import Scaled
 
 BLOCK = 320  # pivots drawn at once
 SPENT = 1e-7  # of the trace: what is left then is rounding
+FLOOR = 1e-4  # of a typical k(x, x): of a pivot of which less is left, single precision makes more than there is
 BEARABLE = 5e-7  # Λ over ‖K‖: below that, single precision could take M for indefinite
 
 
@@ -68,6 +69,7 @@ def pivots(
     seed: np.random.SeedSequence,
     at_once: int = BLOCK,
     deadline: float = np.inf,
+    floor: float = FLOOR,
 ) -> Pivots:
     """A preconditioner of at most this rank; of less where nothing is left of K, or no time."""
     n, rng = g.shape[0], np.random.default_rng(seed)
@@ -85,7 +87,8 @@ def pivots(
         drawn = np.minimum(np.searchsorted(ends, rng.random(at_once) * ends[-1], side="right"), n - 1)
         drawn = drawn[np.sort(np.unique(drawn, return_index=True)[1])]  # each once, in the order they came
         mine = np.ascontiguousarray(F[:k, drawn])
-        kept, lower = accepted(unit * block(g, drawn, drawn) - (mine.T @ mine), rest[drawn], rng.random(drawn.size))
+        own = unit * block(g, drawn, drawn) - (mine.T @ mine)
+        kept, lower = accepted(own, rest[drawn], rng.random(drawn.size), floor)
         kept, lower = kept[: rank - k], lower[: rank - k, : rank - k]
         if not kept.size:
             break
@@ -168,13 +171,17 @@ def _weighed(F: np.ndarray, shape: np.ndarray, inner: np.ndarray, room: int) -> 
     return total
 
 
-def accepted(rest: np.ndarray, drawn: np.ndarray, luck: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def accepted(
+    rest: np.ndarray, drawn: np.ndarray, luck: np.ndarray, floor: float = 0.0
+) -> tuple[np.ndarray, np.ndarray]:
     """Which of the drawn are kept, one after the other, and the Cholesky factor of what was left of K at those."""
     kept: list[int] = []
     lower = np.zeros_like(rest)
     for i in range(len(rest)):
         left = rest[i, i]
-        if left > 1e-4 * drawn[i] and luck[i] * drawn[i] < left:  # below that, single precision knows no more
+        if (
+            left > max(1e-4 * drawn[i], floor) and luck[i] * drawn[i] < left
+        ):  # below that, single precision knows no more
             column = rest[i:, i] / np.sqrt(left)
             lower[i:, len(kept)] = column
             rest[i:, i:] -= np.outer(column, column)

@@ -56,7 +56,8 @@ def usual_scale(kernel: Kernel, X: Any, rng: np.random.Generator) -> np.ndarray:
     some = some.toarray() if sp.issparse(some) else np.asarray(some, np.float64)
     half = len(some) // 2
     apart = np.abs(some[:half] - some[half : 2 * half])
-    size = apart.sum(axis=1) if _is_l1(kernel) else np.sqrt((apart**2).sum(axis=1))
+    top = float(apart.max(initial=0.0)) or 1.0  # squares of what is far from 1 leave float64
+    size = top * ((apart / top).sum(axis=1) if _is_l1(kernel) else np.sqrt(((apart / top) ** 2).sum(axis=1)))
     size = size[size > 0]
     return np.full(some.shape[1], float(np.median(size)) if size.size else 1.0)
 
@@ -162,6 +163,8 @@ def _error(kernel: Kernel, Z: np.ndarray, Y: np.ndarray, weight: np.ndarray, alp
     e = a / c[:, None]
     share = weight[:, None] * e**2
     total = float(share.sum())
+    if not total > 0:  # y is zero, and so is f, whatever the parameters
+        return math.log(1e-300), np.zeros(Z.shape[1] + 1)
     # dα = −C dA α and dC = −C dA C, so that Σ w e de = ⟨S, dA⟩ with
     S = (C * (share.sum(axis=1) / c)) @ C - C @ (weight[:, None] * e / c[:, None]) @ a.T
     S *= 2.0 / total
