@@ -42,7 +42,7 @@ paper: $(READY)  ## the paper's regimes, as a table and as a picture
 ridge: $(READY)  ## the pictures of docs/ridge.md
 	$(BIN)/python examples/ridge.py
 
-flights: $(READY)  ## kernel ridge on 300,000 flights, and the pictures of docs/kernel-ridge-at-scale.md: half an hour or so
+flights: $(READY)  ## kernel ridge on 300,000 flights, and the pictures of docs/kernel-ridge-at-scale.md: a quarter of an hour or so
 	$(BIN)/python examples/flights.py
 
 clean:  ## remove the environment, caches, and what the demo and the benchmark wrote

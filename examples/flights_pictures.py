@@ -71,7 +71,7 @@ def memory(found: list[dict[str, Any]], path: Path) -> None:
     axis.loglog(rows, [one["process"] / 1e9 for one in found], "s-", color=ORANGE, label="the process, peak")
     axis.loglog(rows, [one["planned"] / 1e9 for one in found], "^-", color=GREEN, label="the fit, as planned")
     axis.loglog(rows, [one["fit"] / 1e9 for one in found], "o-", color=BLUE, label="the fit, peak")
-    for size, colour, place in ((8 * float(rows[-1]) ** 2, GREY, 1.3), (found[-1]["fit"], BLUE, 0.5)):
+    for size, colour, place in ((8 * float(rows[-1]) ** 2, GREY, 1.3), (found[-1]["fit"], BLUE, 0.25)):
         axis.text(rows[-1], place * size / 1e9, f"{size / 1e9:.3g} GB", color=colour, ha="right")
     axis.set(xlabel="flights", ylabel="memory", ylim=(0.01, 2e-8 * float(rows[-1]) ** 2))
     axis.set_xticks(rows, [f"{n:,}" for n in rows])
