@@ -3,7 +3,7 @@
     python examples/flights.py [--rows 300000] [--sizes 2000 5000 20000 60000] [--out docs/pictures]
 
 How long was a flight in the air? Distance explains most of it, by a straight line, which is taken off; what is left, in
-minutes, has a spread of 12 and comes from the winds of the day, the direction and the hour. Everything used is known
+minutes, has a spread of 12 and differs with the day, the direction and the hour, as winds do. Everything used is known
 before take-off but the other flights of that day, so this is filling in, not forecasting. More rows are more flights on
 the same day in the same direction, which is why 300,000 are worth more than 60,000.
 
