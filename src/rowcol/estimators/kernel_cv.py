@@ -244,7 +244,7 @@ class KernelRidgeCV(MultiOutputMixin, RegressorMixin, KernelRegression):
         ax.axvline(self.alpha_, color="k", ls=":", label=f"alpha = {self.alpha_:.3g}")
         if last:
             ax.plot([], [], color="0.7", lw=1, label="fewer points")
-        ax.set(xscale="log", xlabel="alpha", ylabel="score, mean of the folds (band: one standard deviation)")
+        ax.set(xscale="log", xlabel="alpha", ylabel="score: mean ± std of the folds")
         ax.legend(fontsize="small", loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False)
         return ax
 
