@@ -353,3 +353,13 @@ def test_folds_that_few_points_do_not_have_keep_their_places():
     assert not np.isnan(found["split1_test_score"]).any()
     assert np.isnan(found["split0_test_score"][lower]).all() or not np.isnan(found["split0_test_score"]).any()
     assert not np.isnan(found["split0_test_score"][~lower]).any()
+
+
+def test_where_time_runs_out_the_best_so_far_is_fitted_to_all():
+    X, y = teacher(2100)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rowcol.ConvergenceWarning)
+        model = rowcol.KernelRidgeCV(kernel="rbf", tune_points=60, max_seconds=1e-3, random_state=0).fit(X, y)
+    assert max(model.cv_results_["n_resources"]) == 525
+    assert model.dual_coef_.shape == (2100,)
+    assert model.stages_[-1]["n_samples"] == 2100

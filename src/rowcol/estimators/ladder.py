@@ -114,7 +114,8 @@ def climbed(ladder: Ladder, named: list[tuple[Kernel, bool]]) -> tuple[Candidate
         candidates = found[: -(-len(found) // 3)] if fixed else found[:1]
         if fixed and rung + 2 == len(trials):
             candidates = candidates[:1]
-    return candidates[0], rungs, stages
+    best = candidates[0]  # where time ran out it knows coefficients of some points only
+    return best if rungs[-1].points == n else best._replace(start=None), rungs, stages
 
 
 def _first(ladder: Ladder, named: list[tuple[Kernel, bool]], order: np.ndarray, stages: list[dict]) -> list[Candidate]:
