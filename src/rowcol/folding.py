@@ -46,14 +46,12 @@ def folded(
     alphas: np.ndarray,
     trains: list[np.ndarray],
     sample_weight: np.ndarray | None = None,
-    start: np.ndarray | None = None,
     centre: bool = False,
     **how: Any,
 ) -> Folded:
     """Fit Y, (n, q), on each of some sets of points with each of some alphas.
 
-    `start` may hold coefficients to begin with, (alphas, folds, n, q). With `centre`, the mean of what a fold fits is
-    taken off first. `how` are parameters of `solve`.
+    With `centre`, the mean of what a fold fits is taken off first. `how` are parameters of `solve`.
     """
     began = time.perf_counter()
     n, q = Y.shape
@@ -82,7 +80,6 @@ def folded(
         penalties = np.full((n, len(some), q), np.inf)
         for c, (k, f) in enumerate(some):
             penalties[trains[f], c] = (alphas[k] / counts[f][trains[f]])[:, None]
-        x0 = None if start is None else np.concatenate([start[pair] for pair in some], axis=1)
         limit = None if left is None else max(left - (time.perf_counter() - began), 1e-3)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # `reached` tells, and the caller
@@ -92,7 +89,6 @@ def folded(
                 kernel=kernel,
                 alpha=penalties.reshape(n, -1),
                 sample_weight=sample_weight,
-                x0=x0,
                 max_seconds=limit,
                 **how,
             )

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..methods.landmarks import Memo
+from ..methods.landmarks import Memo, stacked
 from .kernel_regression import KernelRegression, positions_of
 
 
@@ -67,7 +66,7 @@ class KernelLife(KernelRegression):
         if weight is not None or self.sample_weight_fit_ is not None:
             before = np.ones(old) if self.sample_weight_fit_ is None else self.sample_weight_fit_
             weight = np.concatenate([before, np.ones(new) if weight is None else weight])
-        both = _stacked(self.X_fit_, X)
+        both = stacked(self.X_fit_, X)
         start = np.concatenate([self.dual_coef_, np.zeros((new, *self.dual_coef_.shape[1:]))])
         ones = None if self._ones is None else np.vstack([self._ones, np.zeros((new, self._ones.shape[1]))])
         memo = Memo(self._kept, ones, self.intercept_, np.ones(old, bool), X)
@@ -112,9 +111,3 @@ class KernelLife(KernelRegression):
                 "alpha is one a point, so rows cannot come or go: say alpha=1 and sample_weight=1/alpha, as weights "
                 "come and go with their rows"
             )
-
-
-def _stacked(a: Any, b: Any) -> Any:
-    if sp.issparse(a) or sp.issparse(b):
-        return sp.csr_array(sp.vstack([a, b]))
-    return np.vstack([a, b])

@@ -75,7 +75,7 @@ def moved(memo: Memo, X: Any, g: Gram, lam: np.ndarray, memory: int) -> Pivots |
         F[:k, old:] = _solve(lower, unit * written(some_columns(cross(g, base), np.arange(old, n))))
     few = changed[: int(WIDER * k)]
     if few.shape[0]:
-        fresh = _stacked(few, X[_near(g, few, old, len(F) - k - few.shape[0])])
+        fresh = stacked(few, X[_near(g, few, old, len(F) - k - few.shape[0])])
     more, G, inner = _further(g, base, lower, unit, fresh)
     F = F[: k + more.size]
     if more.size:
@@ -92,7 +92,7 @@ def moved(memo: Memo, X: Any, g: Gram, lam: np.ndarray, memory: int) -> Pivots |
     made = inverted(F, unit * lam.reshape(-1, n), BLOCK * n, made)
     if not len(made.F):
         return None
-    made.landmarks, made.lower, made.home = base if fresh is None else _stacked(base, fresh[more]), grown, kept
+    made.landmarks, made.lower, made.home = base if fresh is None else stacked(base, fresh[more]), grown, kept
     return made
 
 
@@ -129,5 +129,6 @@ def _solve(lower: np.ndarray, lines: np.ndarray) -> np.ndarray:
     return scipy.linalg.solve_triangular(lower, lines, lower=True, check_finite=False)
 
 
-def _stacked(a: Any, b: Any) -> Any:
-    return sp.csr_array(sp.vstack([a, b])) if sp.issparse(a) else np.vstack([a, b])
+def stacked(a: Any, b: Any) -> Any:
+    """The points a, then b."""
+    return sp.csr_array(sp.vstack([a, b])) if sp.issparse(a) or sp.issparse(b) else np.vstack([a, b])

@@ -179,9 +179,8 @@ def accepted(
     lower = np.zeros_like(rest)
     for i in range(len(rest)):
         left = rest[i, i]
-        if (
-            left > max(1e-4 * drawn[i], floor) and luck[i] * drawn[i] < left
-        ):  # below that, single precision knows no more
+        known = left > max(1e-4 * drawn[i], floor)  # below that, single precision knows no more
+        if known and luck[i] * drawn[i] < left:
             column = rest[i:, i] / np.sqrt(left)
             lower[i:, len(kept)] = column
             rest[i:, i:] -= np.outer(column, column)
