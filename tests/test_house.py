@@ -28,6 +28,9 @@ LAYERS = [
     "folding",
     "estimators",
     "zoo",
+    "show",
+    "study",
+    "cli",
 ]
 
 
