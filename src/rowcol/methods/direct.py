@@ -9,7 +9,7 @@ import numpy as np
 from ..core.certify import Evidence
 from ..core.problem import Problem, ridge_of
 from ..core.products import Products, back
-from .factor import SMALL, Factor, from_blocks, from_gram, gram, spectrum
+from .factor import SMALL, Factor, from_blocks, from_gram, gram, gram_and_slope, spectrum
 from .loop import Round
 from .probe import Probe
 
@@ -69,7 +69,7 @@ class Direct:
         if self.probe is not None:
             self.factor, self.beta = self.probe.factor, self.probe.beta[self.ids].copy()
             return float(len(self.probe.rows)) / n
-        small, passes, shift = n * p * min(n, p) <= SMALL, 0.0, problem.shift
+        small, passes, shift, slope = n * p * min(n, p) <= SMALL, 0.0, problem.shift, None
         if safely:
             self.factor = None
         if self.factor is None and problem.each is not None:
@@ -78,7 +78,10 @@ class Direct:
         # with an intercept, as many rows as unknowns are one too few: QR knows the rank
         safely = safely or (shift is not None and problem.alpha == 0 and n <= p + 1)
         if self.factor is None and not (safely or small):
-            G = gram(X, y.dtype, self.wide, shift)
+            if isinstance(X, np.ndarray) and not (self.wide or shift is not None or np.iscomplexobj(y)):
+                G, slope = gram_and_slope(X, y)
+            else:
+                G = gram(X, y.dtype, self.wide, shift)
             self.columns = None if self.wide else np.real(np.diagonal(G)).copy()
             self.factor, passes = from_gram(self.by, G, problem.alpha, self.wide), 1.0
         if self.factor is None:
@@ -89,9 +92,10 @@ class Direct:
                 self.beta = self.factor.inside(self.beta)
                 return passes
         # from zero: what is there is the solution's right-hand side
-        self.slope, self.beta = y if self.wide else back(self.by, y), np.zeros((len(y), p), y.dtype)
+        first = y if self.wide else back(self.by, y) if slope is None else slope
+        self.slope, self.beta = first, np.zeros((len(y), p), y.dtype)
         self.alpha = np.zeros_like(y) if self.wide else None
-        return passes + 1.0 + self._correct()
+        return passes + float(slope is None) + self._correct()
 
     def _correct(self) -> float:
         assert self.factor is not None

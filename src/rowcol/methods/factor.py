@@ -28,6 +28,7 @@ from ..core.products import Products, back, times
 SAFE = 1e12  # condition of G up to which Cholesky and refinement are enough
 NULL = 1e-12  # ‖Xv‖ ≤ NULL·√m·‖X‖ for a unit vector v: X is rank-deficient along v
 BLOCK_BYTES = 32_000_000
+CACHED = 2_000_000  # bytes of a block that is still in cache when it is used a second time
 SMALL = 3e7  # numbers times unknowns: up to here QR and SVD cost less than asking whether they are needed
 
 
@@ -86,6 +87,17 @@ def tall_blocks(X: Any, dtype: Any, wide: bool, columns: int, shift: Shift | Non
             part = part - (shift.mean[cols] if (ones == 1).all() else np.multiply.outer(ones, shift.mean[cols]))
             part = part if shift.live is None else part * shift.live[cols]
         yield np.asarray(part.conj().T if wide else part, dtype=dtype)
+
+
+def gram_and_slope(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """XᵀX and yX of a tall dense X of real numbers, every block of which is read once: y is (q, n)."""
+    n, p = X.shape
+    G, slope = np.zeros((p, p), y.dtype), np.zeros((len(y), p), y.dtype)
+    for i in range(0, n, step := max(CACHED // (8 * p), p)):
+        part = np.asarray(X[i : i + step], dtype=y.dtype)
+        G += part.T @ part
+        slope += y[:, i : i + step] @ part
+    return G, slope
 
 
 def gram(X: Any, dtype: Any, wide: bool, shift: Shift | None = None) -> np.ndarray:

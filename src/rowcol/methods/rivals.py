@@ -16,6 +16,7 @@ from .result import count_passes
 LINES = 200  # of X, that are looked at,
 NUMBERS = 1_000_000  # or fewer, with as many numbers,
 FEW = 20  # but no fewer than these
+SHORT = 2000  # numbers of a line
 UNLIKE = 1.5  # times as many lines make a side the longer one
 
 
@@ -65,7 +66,8 @@ def _trace(X: Any) -> float:
     lines = X if X.flags.c_contiguous else X.T
     count = min(max(NUMBERS // lines.shape[1], FEW), LINES)
     some = lines[:: max(len(lines) // count, 1)]
-    return sum(_squared(line) for line in some) * len(lines) / len(some)
+    parts = [some] if some.shape[1] < SHORT else some  # long ones one by one, as a norm copies what is not in a row
+    return sum(_squared(part) for part in parts) * len(lines) / len(some)
 
 
 def _squared(a: np.ndarray) -> float:
