@@ -306,8 +306,10 @@ def test_memory_is_read_or_refused():
 @pytest.mark.parametrize("alpha", [0.0, 3.0])
 @pytest.mark.parametrize("shape", [(300, 40), (40, 300), (3000, 120), (120, 3000)])
 def test_a_prepared_matrix_is_factored_once(shape, alpha, monkeypatch):
-    grams, gram = [], factors.gram
-    monkeypatch.setattr(factors, "gram", lambda *a: grams.append(a) or gram(*a))
+    grams = []
+    for name in ("gram", "gram_and_slope"):
+        made_by = getattr(factors, name)
+        monkeypatch.setattr(factors, name, lambda *a, by=made_by: grams.append(a) or by(*a))
     rng = np.random.default_rng(1)
     X, w = rng.standard_normal(shape), rng.uniform(0.5, 2.0, shape[0])
     ready = rowcol.prepare(X, alpha=alpha, sample_weight=w, random_state=0)
