@@ -23,13 +23,14 @@ LAYERS = [
     "asking",
     "fitting",
     "solving",
+    "theory",
     "preparing",
     "pathing",
     "folding",
     "estimators",
     "zoo",
     "show",
-    "study",
+    "studies",
     "cli",
 ]
 

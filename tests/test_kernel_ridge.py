@@ -21,8 +21,8 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 import rowcol
 from rowcol import kernels
 from rowcol.core.gram import gram
+from rowcol.core.rates import kernel_step_rate
 from rowcol.core.sampler import sampler, seeds, take
-from rowcol.core.theory import kernel_step_rate
 from rowcol.fitting import _pose
 
 METHODS = ("direct", "pcg", "blocks", "cg", "rk")

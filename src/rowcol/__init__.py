@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.5.0"
 
 if TYPE_CHECKING:
+    from . import theory as theory
     from . import zoo as zoo
     from .core import kernels as kernels
     from .core.certify import Certificate as Certificate
@@ -56,6 +57,7 @@ _HOME = {
     "prepare": "preparing",
     "ridge_path": "pathing",
     "solve": "solving",
+    "theory": "theory",
     "zoo": "zoo",
 }
 __all__ = ["__version__", *_HOME]
@@ -65,7 +67,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'rowcol' has no attribute {name!r}")
     module = import_module(f".{_HOME[name]}", __name__)
-    value = module if name in ("kernels", "zoo") else getattr(module, name)
+    value = module if name in ("kernels", "theory", "zoo") else getattr(module, name)
     globals()[name] = value
     return value
 

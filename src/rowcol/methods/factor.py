@@ -233,11 +233,18 @@ def spectrum(X: Any, dtype: Any, wide: bool, shift: Shift | None, safely: bool) 
         norms = np.real(np.diagonal(G)).copy()
         values, V = sl.eigh(G, overwrite_a=True, check_finite=False, driver="evd")
         return Factor("spectrum", np.ones(m), V, np.maximum(values, 0.0), None, np.inf, m, 0.0), norms
+    R = triangle(X, dtype, wide, shift)
+    _, s, Vh = sl.svd(R, full_matrices=False, check_finite=False, lapack_driver="gesdd")
+    return Factor("svd", np.ones(m), Vh.conj().T, s**2, None, np.inf, m, 0.0), None
+
+
+def triangle(X: Any, dtype: Any, wide: bool, shift: Shift | None = None) -> np.ndarray:
+    """R of T = QR, block by block: every row of T is read once."""
+    m = min(X.shape)
     R = np.zeros((0, m), dtype)
     for part in tall_blocks(X, dtype, wide, 4 * m, shift):
         R = np.asarray(np.linalg.qr(np.vstack([R, part]), mode="r"))
-    _, s, Vh = sl.svd(R, full_matrices=False, check_finite=False, lapack_driver="gesdd")
-    return Factor("svd", np.ones(m), Vh.conj().T, s**2, None, np.inf, m, 0.0), None
+    return R
 
 
 def _scale(squares: np.ndarray) -> np.ndarray:

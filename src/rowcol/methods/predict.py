@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
 from ..core.problem import Problem
-from ..core.theory import ridge_step_rate
+from ..core.rates import conjugate_rate, ridge_step_rate, steps_to
 from .choose import Choice
 from .costs import gram_passes
 
@@ -48,12 +48,11 @@ def predict(
         values[0] = max(values[0] * ((1 + all_) / (1 + few)) ** 2, values.mean())
     trace, low, high, lam = float(values.sum()), float(values[-1]), float(values[0]), asked.alpha
     if choice.route in ("cg", "sgs-cg", "sketch", "blocks"):
-        root = math.sqrt((high + lam) / max(low + lam, 1e-300))
-        rate = (root - 1) / (root + 1)  # of the energy norm of the error, an iteration
+        rate = conjugate_rate(low + lam, high + lam)  # of the energy norm of the error, an iteration
     else:
         # (25), (26), (36), (38): E‖error‖² falls by 1 − (σ_min + λ)/(Tr + mλ) a step
         lines = {"rk": n, "rcd": p}.get(choice.route, n + p)
         smallest = (low if lines <= m or lam == 0 else 0.0) + lam
         rate = ridge_step_rate(smallest - lam, trace, lines, lam) ** (lines / 2)
-    passes = math.log(tol) / math.log(rate) if 0 < rate < 1 - 1e-9 else None
+    passes = steps_to(rate, tol) if 0 < rate < 1 - 1e-9 else None
     return rate, passes

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
 from ..core.problem import Problem
-from ..core.theory import ridge_step_rate
+from ..core.rates import ridge_step_rate
 from .result import count_passes
 
 LINES = 200  # of X, that are looked at,
