@@ -45,8 +45,9 @@ def imported(path):
     package = ["rowcol", *path.relative_to(SOURCE).parts[:-1]]
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and node.level:
-            base = package[: len(package) - node.level + 1] + (node.module.split(".") if node.module else [])
-            yield ".".join(base)
+            base = package[: len(package) - node.level + 1]
+            named = [node.module] if node.module else [one.name for one in node.names if one.name != "__version__"]
+            yield from (".".join([*base, name]) for name in named)
         elif isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("rowcol"):
             yield node.module
 

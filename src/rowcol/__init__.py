@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from .preparing import prepare as prepare
     from .solving import plan as plan
     from .solving import solve as solve
+    from .studies.studying import Study as Study
+    from .studies.studying import study as study
 
 # Loaded when first touched: importing rowcol costs nothing that is not used.
 _HOME = {
@@ -52,11 +54,13 @@ _HOME = {
     "RidgePath": "pathing",
     "StartWarning": "methods.result",
     "Status": "methods.result",
+    "Study": "studies.studying",
     "kernels": "core.kernels",
     "plan": "solving",
     "prepare": "preparing",
     "ridge_path": "pathing",
     "solve": "solving",
+    "study": "studies.studying",
     "theory": "theory",
     "zoo": "zoo",
 }

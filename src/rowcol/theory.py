@@ -221,7 +221,8 @@ def _extended(X: Any, known: Extremes, ends: Any, alpha: float, sampler: Any) ->
     extra = known.largest**2 * share
     constant = 1.0 + 2.0 * known.largest**2 / low
     norm = "E‖β − β*‖²"
-    theorem = "(Zouzias and Freris 2013, Theorem 4.1, as sharpened by Du 2019)"
+    theorem = "(ZF 4.1)"
+    found = "Theorem 4.1 of Zouzias and Freris (2013), in the sharper form of Du (2019); " + known.words
     return Rate(
         "rek",
         theorem,
@@ -233,7 +234,7 @@ def _extended(X: Any, known: Extremes, ends: Any, alpha: float, sampler: Any) ->
         extra,
         holds,
         known.exact,
-        words or known.words,
+        f"{words}; {found}" if words else found,
     )
 
 

@@ -115,6 +115,21 @@ def _source(on: Course, root: np.random.SeedSequence) -> Any:
     return Weave(made[0], made[1], sweep=False)
 
 
+def distance2(star: np.ndarray) -> Error:
+    """‖β − β*‖²."""
+    return lambda b, a: float(np.sum((b - star) ** 2))
+
+
+def image2(X: Any, star: np.ndarray) -> Error:
+    """‖X(β − β*)‖²."""
+    return lambda b, a: float(np.sum((X @ (b - star)) ** 2))
+
+
+def energy2(A: np.ndarray, star: np.ndarray) -> Error:
+    """‖α − α*‖² in the energy norm of A."""
+    return lambda b, a: float((a - star) @ A @ (a - star))
+
+
 def looks_at(passes: float, on: Course, count: int = 48) -> np.ndarray:
     """Steps to look after, evenly over so many passes, from 0."""
     return np.unique(np.linspace(0, max(round(passes * on.steps_a_pass), 1), count).round().astype(int))
