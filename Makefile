@@ -36,7 +36,8 @@ bench-kernel: $(BENCH_READY)  ## kernel ridge against its rivals, and tiles agai
 bench-ridge: $(BENCH_READY)  ## many alphas against one, and RidgeCV against scikit-learn's: a few minutes
 	$(BIN)/python benchmarks/ridge.py
 
-paper: $(READY)  ## the paper's regimes, as a table and as a picture
+paper: $(READY)  ## the paper's equations with a tick for each whose tests pass, and its regimes as a table and a picture
+	$(BIN)/python examples/equations.py
 	$(BIN)/python examples/regimes.py
 
 ridge: $(READY)  ## the pictures of docs/ridge.md

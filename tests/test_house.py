@@ -29,6 +29,7 @@ LAYERS = [
     "folding",
     "estimators",
     "zoo",
+    "files",
     "show",
     "studies",
     "cli",

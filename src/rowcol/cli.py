@@ -1,0 +1,143 @@
+"""The command line: `rowcol study`, `rowcol report`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+try:
+    import typer
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.table import Table
+except ImportError as missing:  # pragma: no cover - said in a subprocess
+    raise ImportError("the command line needs typer and rich: pip install 'rowcol[cli]'") from missing
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    help="Solve X β = y by rows or by columns, and see how good the answer is.",
+)
+
+
+@app.callback()
+def _root() -> None:
+    """Solve X β = y by rows or by columns, and see how good the answer is."""
+
+
+@app.command()
+def study(
+    matrix: Annotated[
+        Path | None, typer.Option(help="Your own X: .mtx, .npy, .npz, .csv, .tsv or .txt. Without it: the paper's.")
+    ] = None,
+    target: Annotated[Path | None, typer.Option(help="Your own y. Without it, one that fits is made.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="12 seeds instead of 100: less than half a minute.")] = False,
+    seeds: Annotated[int | None, typer.Option(help="How many seeds each curve is taken over.")] = None,
+    parts: Annotated[str | None, typer.Option(help="Some chapters only, such as `consistent,kernel`.")] = None,
+    random_state: Annotated[int, typer.Option(help="Of the systems and of all picks.")] = 0,
+    out: Annotated[Path, typer.Option(help="Where to write the report: .html, or .png or .svg for pictures.")] = Path(
+        "study.html"
+    ),
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON; write no report.")] = False,
+) -> None:
+    """Run the paper: every setting over many seeds, each measured curve beside its bound.
+
+    Examples:
+
+        rowcol study --quick
+
+        rowcol study --parts ridge,kernel --seeds 200 --out ridge.html
+
+        rowcol study --matrix A.mtx --target b.mtx
+
+    The exit code is 0 if every claim held, 1 if one did not, 2 if something could not be read.
+    """
+    from .files import matrix_from, vector_from
+    from .show.reporting import report
+    from .studies.studying import study as run
+
+    told = Console(stderr=True)
+    try:
+        if target is not None and matrix is None:
+            raise ValueError("--target needs --matrix")
+        X = None if matrix is None else matrix_from(matrix)
+        y = None if target is None else vector_from(target)
+        chosen = None if parts is None else [part.strip() for part in parts.split(",")]
+        name = "X" if matrix is None else matrix.name
+        columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+        with Progress(*columns, console=told, transient=True, disable=not told.is_terminal) as bar:
+            task = bar.add_task("study", total=1)
+            found = run(
+                X,
+                y,
+                quick=quick,
+                seeds=seeds,
+                parts=chosen,
+                random_state=random_state,
+                name=name,
+                progress=lambda done, all_, title: bar.update(task, completed=done, total=all_, description=title),
+            )
+        if as_json:
+            sys.stdout.write(json.dumps(found.to_dict(), allow_nan=False, ensure_ascii=False) + "\n")
+        else:
+            _show(found)
+            written = report(found, out)
+            Console().print(f"Look at {written}", markup=False, highlight=False, soft_wrap=True)
+    except (ValueError, TypeError, OSError, ImportError) as wrong:
+        told.print(f"error: {wrong}", style="red", markup=False, highlight=False, soft_wrap=True)
+        raise typer.Exit(2) from None
+    raise typer.Exit(0 if found.ok else 1)
+
+
+def _show(found: Any) -> None:
+    """The claims, chapter by chapter."""
+    table = Table(title=found.title, title_justify="left", show_lines=False, expand=False)
+    for head in ("", "claim", "predicted", "measured"):
+        table.add_column(head, overflow="fold")
+    for part in found.parts:
+        table.add_section()
+        table.add_row("", part.title, "", "", style="bold")
+        for claim in part.claims:
+            mark = "✓" if claim.holds else "✗"
+            row = [_plain(cell) for cell in (claim.says, claim.predicted, claim.measured)]
+            table.add_row(mark, *row, style=None if claim.holds else "red")
+    console = Console()
+    console.print(table)
+    held = sum(claim.holds for claim in found.claims)
+    console.print(f"{held} of {len(found.claims)} claims held, over {found.seeds} seeds, in {found.seconds:.0f} s.")
+
+
+def _plain(text: str) -> Any:
+    from rich.text import Text
+
+    return Text(text)  # never markup: names come from files
+
+
+@app.command()
+def report(
+    source: Annotated[Path, typer.Argument(help="What `make bench` or another benchmark wrote, as .json.")],
+    out: Annotated[Path, typer.Option(help="Where to write it.")] = Path("report.html"),
+) -> None:
+    """Write the report of a benchmark as one HTML file that opens offline.
+
+    Example:
+
+        rowcol report bench/bench.json --out bench.html
+    """
+    from .show.reporting import report as write
+
+    try:
+        written = write(source, out)
+    except (ValueError, TypeError, OSError, ImportError) as wrong:
+        Console(stderr=True).print(f"error: {wrong}", style="red", markup=False, highlight=False, soft_wrap=True)
+        raise typer.Exit(2) from None
+    Console().print(f"Look at {written}", markup=False, highlight=False, soft_wrap=True)
+
+
+def main() -> None:
+    """Run it."""
+    app()

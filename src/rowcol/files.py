@@ -1,0 +1,69 @@
+"""Matrices from files: Matrix Market, NumPy's .npy and .npz, and text."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.io
+import scipy.sparse as sp
+
+KINDS = (".mtx", ".mtx.gz", ".npy", ".npz", ".csv", ".tsv", ".txt")
+
+
+def matrix_from(path: str | Path) -> Any:
+    """X from a file, dense or sparse as it is stored; no file can run code.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np
+    >>> from pathlib import Path
+    >>> from rowcol.files import matrix_from
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(Path(folder) / "X.npy", np.eye(3))
+    ...     matrix_from(Path(folder) / "X.npy").shape
+    (3, 3)
+    """
+    path = Path(path)
+    if not path.exists():
+        raise FileNotFoundError(f"there is no file {path}")
+    name = path.name.lower()
+    if not name.endswith(KINDS):
+        raise ValueError(f"{path.name}: a matrix is read from {', '.join(KINDS)}")
+    try:
+        if name.endswith((".mtx", ".mtx.gz")):
+            found = scipy.io.mmread(path)
+            return found.tocsr() if sp.issparse(found) else np.asarray(found)
+        if name.endswith(".npy"):
+            return np.load(path, allow_pickle=False)
+        if name.endswith(".npz"):
+            return _archive(path)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # an empty file is only warned of
+            return np.loadtxt(path, delimiter="\t" if name.endswith(".tsv") else "," if name.endswith(".csv") else None)
+    except FileNotFoundError:
+        raise
+    except Exception as wrong:  # whatever a broken file makes a reader say
+        raise ValueError(f"{path.name} cannot be read as a matrix of numbers: {wrong}") from wrong
+
+
+def _archive(path: Path) -> Any:
+    with np.load(path, allow_pickle=False) as held:
+        if "format" in held.files:
+            return sp.load_npz(path)
+        if len(held.files) != 1:
+            raise ValueError(f"it holds {', '.join(held.files)}: one array is wanted")
+        return held[held.files[0]]
+
+
+def vector_from(path: str | Path) -> np.ndarray:
+    """y from a file: one column or one row."""
+    found = matrix_from(path)
+    found = found.toarray() if sp.issparse(found) else np.asarray(found)
+    if found.ndim == 2 and 1 in found.shape:
+        found = found.reshape(-1)
+    if found.ndim != 1:
+        raise ValueError(f"{Path(path).name} has shape {found.shape}: a right-hand side is one column")
+    return found
