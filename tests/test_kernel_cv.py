@@ -363,3 +363,18 @@ def test_where_time_runs_out_the_best_so_far_is_fitted_to_all():
     assert max(model.cv_results_["n_resources"]) == 525
     assert model.dual_coef_.shape == (2100,)
     assert model.stages_[-1]["n_samples"] == 2100
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_a_larger_kernel_has_an_alpha_as_much_larger(given, rng):
+    """c·k with c·alpha is the same model: what is chosen is measured against k(x, x)."""
+    X = rng.standard_normal((300, 3))
+    y = np.sin(X[:, 0]) + X[:, 1] + 0.2 * rng.standard_normal(300)
+    found = []
+    for c in (1.0, 2.0**20, 2.0**-20):
+        kernel = c * kernels.RBF(length_scale=1.5)
+        model = rowcol.KernelRidgeCV(kernel="precomputed" if given else kernel, random_state=0)
+        model.fit(c * kernels.RBF(length_scale=1.5)(X) if given else X, y)
+        found.append((model.alpha_ / c, model.best_score_))
+    assert found[1] == pytest.approx(found[0], rel=1e-6)
+    assert found[2] == pytest.approx(found[0], rel=1e-6)

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
 
+from ..core.gram import diagonal, gram
 from ..core.kernels import RBF, Matern, Precomputed
 from ..core.recipes import Kernel
 from ..core.sides import leaves_of
@@ -19,6 +20,8 @@ from ..methods.scales import tunable, tuned, usual_scale, with_scales
 from .scoring import Score
 
 FEWEST = 500  # points on a rung
+LEVEL = 200  # points of which k(x, x) is taken
+START = 1e-2  # of k(x, x): alpha, before anything is known
 KEPT = 2  # shapes of kernels that go on the ladder
 COARSE = 10.0 ** np.array([-1.0, -0.5, 0.0, 0.5, 1.0])  # alphas, times the best so far
 FINE = 10.0 ** np.array([-0.5, -0.25, 0.0, 0.25, 0.5])  # on the last rung
@@ -120,16 +123,20 @@ def climbed(ladder: Ladder, named: list[tuple[Kernel, bool]]) -> tuple[Candidate
 
 def _first(ladder: Ladder, named: list[tuple[Kernel, bool]], order: np.ndarray, stages: list[dict]) -> list[Candidate]:
     """Candidates to begin with: length-scales as given, or found by gradients on some points; or kernels as given."""
-    alpha = 1e-2 if ladder.alphas is None else float(np.exp(np.log(ladder.alphas).mean()))
+    middle = None if ladder.alphas is None else float(np.exp(np.log(ladder.alphas).mean()))
+
+    def alpha(k: Kernel) -> float:
+        return START * _level(k, ladder.X, order) if middle is None else middle
+
     out = [
-        Candidate(k, alpha, np.nan, False)
+        Candidate(k, alpha(k), np.nan, False)
         for k, free in named
         if not (tunable(k) and (free or ladder.length_scales is not None))
     ]
     shapes = [k for k, free in named if tunable(k) and (free or ladder.length_scales is not None)]
     if ladder.length_scales is not None:
         return out + [
-            Candidate(with_scales(k, one), alpha, np.nan, False) for k in shapes for one in ladder.length_scales
+            Candidate(with_scales(k, one), alpha(k), np.nan, False) for k in shapes for one in ladder.length_scales
         ]
     if not shapes:
         return out
@@ -137,8 +144,16 @@ def _first(ladder: Ladder, named: list[tuple[Kernel, bool]], order: np.ndarray, 
     ladder.say(f"{m:,} points: length-scales of {len(shapes)} kernel{'s'[: len(shapes) > 1]} by gradients")
     few, many = _few(ladder, order[:m]), _few(ladder, order[: 2 * m])
     with threadpool_limits(1, "blas"):  # matrices are small: threads gain little, and lose tenfold if a core is taken
-        out += _gradients(ladder, shapes, few, many, alpha, stages)
+        out += _gradients(ladder, shapes, few, many, alpha(shapes[0]), stages)
     return out
+
+
+def _level(kernel: Kernel, X: Any, order: np.ndarray) -> float:
+    """The mean of k(x, x) over some points: alpha is measured against it."""
+    some = np.sort(order[:LEVEL])
+    given = any(isinstance(leaf, Precomputed) for leaf in leaves_of(kernel))
+    found = float(diagonal(gram(kernel, X[some][:, some] if given else X[some])).mean())
+    return found if 0 < found < np.inf else 1.0  # a kernel that is none says so when it is fitted
 
 
 def _gradients(

@@ -64,8 +64,8 @@ class Bar:
         sys.stderr.flush()
 
     def _left(self, seconds: float, estimate: float) -> str:
-        """If the estimate goes on falling as it did: the logarithm of it, in proportion to time."""
-        if self.first is None or not 0.0 < estimate < self.first[1]:
+        """If the estimate goes on falling as it did: the logarithm of it, in proportion to time; once it has halved."""
+        if self.first is None or not 0.0 < estimate < 0.5 * self.first[1]:
             return ""
         to_go = math.log(estimate / self.tol) / math.log(self.first[1] / estimate)
         left = max((seconds - self.first[0]) * to_go, 0.0)
