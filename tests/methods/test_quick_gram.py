@@ -106,7 +106,7 @@ def test_it_is_left_where_it_would_not_do(name, tol, taken, rng):
 def test_what_is_no_number_is_found_all_the_same(rng):
     X = rng.standard_normal(SHAPE)
     X[15_000, 7] = np.nan
-    with pytest.raises(ValueError, match="nan|NaN|finite"):
+    with pytest.raises(ValueError, match=r"nan|NaN|finite"):
         rowcol.solve(X, np.ones(SHAPE[0]), alpha=1e5, method="direct", tol=1e-3)
 
 

@@ -34,7 +34,6 @@ from .products import (
     times,
 )
 
-
 UNIT = 2.0**-53
 
 
