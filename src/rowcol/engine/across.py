@@ -1,7 +1,8 @@
 """A look at a wide X in C order: for some of its columns all of Xβ, Xᴴα, Xᴴr and ‖X_j‖², every number read once.
 
 Four rows at a time, so that what belongs to a column (β_j, and the sums of Xᴴα, of Xᴴr and of squares) is loaded and
-stored once for four numbers of X: that is at the memory's speed, where BLAS would read X twice, and the squares a third time.
+stored once for four numbers of X: that is at the memory's speed, where BLAS would read X twice, and the squares a
+third time.
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ def quick_gram(
     too large or too small for single precision; and where they are not numbers.
     """
     n, p = X.shape
-    step = max(CACHED // (8 * p), 8 * p)
+    step = max(min(CACHED // (8 * p), 16_384), 8 * p)
     if tol < 2 * SINGLE or n < 4 * step:
         return None
     G, slope = np.zeros((p, p)), np.zeros((len(y), p))
@@ -125,8 +125,8 @@ def quick_gram(
         if i == 0 and _tame(by, G * (n / len(part)), alpha, tol) is None:
             return None
     factor = _tame(by, G.copy(), alpha, tol)
-    # of a block's terms each is rounded, twice, and so is their sum, as often as there are terms
-    return None if factor is None else (factor, slope, np.diagonal(G) * (1 + 1.01 * SINGLE * (step + 3)))
+    # a term is rounded three times, and a sum as often as it has terms; 1.05 is for the squares of all that
+    return None if factor is None else (factor, slope, np.diagonal(G) * (1 + 1.05 * SINGLE * (step + 3)))
 
 
 def _tame(by: Products, G: np.ndarray, alpha: float, tol: float) -> Factor | None:
