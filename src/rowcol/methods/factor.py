@@ -114,6 +114,10 @@ def quick_gram(
     step = max(min(CACHED // (8 * p), 16_384), 8 * p)
     if tol < 2 * SINGLE or n < 4 * step:
         return None
+    few = X[:256]  # foretell by these first, without BLAS: SciPy's threads would then be in the way of NumPy's
+    size = float(np.einsum("ij,ij->j", few, few).max()) * n / len(few)
+    if not tol > 8 * SINGLE * np.sqrt(1 + size / alpha):
+        return None
     G, slope = np.zeros((p, p)), np.zeros((len(y), p))
     space = np.empty((step, p), np.float32, order="C" if X.flags.c_contiguous else "F")
     for i in range(0, n, step):
