@@ -30,7 +30,7 @@ class Prepared:
         self._asked = problem(X, np.zeros(_rows(X)), alpha, sample_weight)
         self._weight = sample_weight if sample_weight is None else np.array(sample_weight)
         self._alpha, self._options = alpha, options
-        self._kept = Kept(precondition=preconditioner_of(preconditioner, self._asked))
+        self._kept = Kept(precondition=preconditioner_of(preconditioner, self._asked), often=True)
         self.plan: Plan = plan_for(self._asked, self._how(1e-6, None, None, None, False), self._kept)
 
     def _how(self, tol: Any, passes: Any, seconds: Any, callback: Any, progress: Any) -> Any:

@@ -1,5 +1,7 @@
 """Every sum of a look is within the bound its chains give, term by term, whoever multiplies."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -47,3 +49,24 @@ def test_an_operator_has_no_squares(rng):
     assert got.squares is None
     np.testing.assert_allclose(got.image, y @ A)
     np.testing.assert_allclose(got.slope, (y - beta @ A.T) @ A)
+
+
+@pytest.mark.parametrize("shape", [(40, 9000), (2 * ROWS + 7, 900), (30, 20_000)])
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_a_residual_that_was_expected_is_looked_at_in_one_pass(shape, threads, rng):
+    n, p = shape
+    A, y, beta, alpha = (rng.standard_normal(k) for k in ((n, p), (1, n), (1, p), (1, n)))
+    rho = y - beta @ A.T
+    with ThreadPoolExecutor(threads) as pool:
+        by = products(A, pool if threads > 1 else None)
+        got = sums(by, y, beta, None, alpha, True, rho)
+        assert got.of is rho
+        np.testing.assert_allclose(got.rho, rho, atol=1e-10)
+        np.testing.assert_allclose(got.slope, rho @ A, atol=1e-9 * abs(rho).max())
+        np.testing.assert_allclose(got.image, alpha @ A, atol=1e-10)
+        np.testing.assert_allclose(got.squares, (A**2).sum(axis=0))
+        again = sums(by, y, beta, None, alpha, True, rho)
+        assert all((a == b).all() for a, b in zip(got[:5], again[:5], strict=True))
+        wrong = sums(by, y, beta, None, alpha, True, rho + 1e-9 * abs(rho).max())
+        assert wrong.of is wrong.rho
+        np.testing.assert_allclose(wrong.slope, rho @ A, atol=1e-9 * abs(rho).max())

@@ -96,7 +96,7 @@ def _moments(X: Any, w: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
     even = bool((w == w[0]).all())
     nothing = np.zeros((1, X.shape[1]), kind)
     if tiled(by) and even:
-        _, sums, squares, _ = tiles(by, np.zeros((1, n)), nothing, w[None])
+        _, sums, squares, _, _ = tiles(by, np.zeros((1, n)), nothing, w[None])
         assert sums is not None
         assert squares is not None
         mean, squares = sums[0] / total, w[0] * squares

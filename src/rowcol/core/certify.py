@@ -126,11 +126,19 @@ def _stored(problem: Problem) -> float:
 
 
 def certify(
-    problem: Problem, by: Products, beta: np.ndarray, alpha: np.ndarray | None, ids: np.ndarray, column2: np.ndarray
+    problem: Problem,
+    by: Products,
+    beta: np.ndarray,
+    alpha: np.ndarray | None,
+    ids: np.ndarray,
+    column2: np.ndarray,
+    expected: np.ndarray | None = None,
 ) -> Evidence:
     """Measure the answers β (and α, where a row method keeps it) for the right-hand sides `ids`.
 
     `column2` holds the squared column norms: if negative they are filled in on the way, once for a whole solve.
+    `expected` is what a method takes ρ to be, so that its slope can be summed before ρ is known: it is only believed as
+    far as the ρ summed here agrees, and what they differ by counts as a rounding error.
     """
     if isinstance(problem.X, Gram):
         return _certify_kernel(problem, problem.X, beta, ids, column2)
@@ -147,11 +155,17 @@ def certify(
     stored_lines = by.shift is not None and by.side != "operator"
     dual = alpha if problem.alpha > 0 else None
     found = sums(
-        by, y + lifted(by, beta) if stored_lines else y, beta, problem.weight, dual, by.shift is None and not known
+        by,
+        y + lifted(by, beta) if stored_lines else y,
+        beta,
+        problem.weight,
+        dual,
+        by.shift is None and not known,
+        expected,
     )
     rho, slope, image, (terms_rho, terms_slope) = found.rho, found.slope, found.image, found.terms
     if stored_lines:
-        slope = lowered(by, rho, slope)
+        slope = lowered(by, found.of, slope)
         image = None if image is None or dual is None else lowered(by, dual, image)
     if not known and by.side == "operator":
         column2[:] = _largest(by, np.vstack([y, rho])) ** 2 / p
@@ -171,7 +185,8 @@ def certify(
         scale = float(problem.scale[ids[q]])
         lam = problem.alpha if problem.each is None else float(problem.each[ids[q]])
         sides = None if box is None else box[:, ids[q]] - beta[q]
-        one = _one(problem, lam, y[q], w, beta[q], rho[q], slope[q], column, raw, pair, units, scale, sides)
+        apart = 0.0 if found.of is rho else _norm(rho[q] - found.of[q])
+        one = _one(problem, lam, y[q], w, beta[q], rho[q], slope[q], column, raw, pair, units, scale, sides, apart)
         if not math.isfinite(one.residual_norm + one.gradient_norm):
             raise ValueError(explain_values(problem.X))
         certificates.append(_in_users_units(one, scale, problem.gauge))
@@ -272,6 +287,7 @@ def _one(
     units: tuple[float, float],
     scale_of_y: float,
     sides: np.ndarray | None,  # (2, p) how far β may still go, down and up
+    apart: float,  # ‖ρ − ρ'‖, where the slope is that of ρ'
 ) -> Certificate:
     root = ONE if problem.weight is None else np.sqrt(w)
     y_norm, rho_norm = (_norm(a if root is ONE else root * a) for a in (y, rho))
@@ -280,7 +296,7 @@ def _one(
     # stored, with `raw` column norms; they give (X_j − u x̄_j)ᴴρ, so that δρ is seen by the centred `column` only.
     reach = float(np.abs(beta) @ raw)
     d_rho = units[0] * (y_norm + reach)
-    d_sum = units[1] * rho_norm
+    d_sum, d_slope = units[1] * (rho_norm + apart), d_rho + apart * (1 + 3 * UNIT)
     # Storing β in single precision moves ρ by at most this, and β itself by at most d_beta.
     stored = float(np.finfo(problem.dtype).eps) / 2 if problem.dtype.itemsize < problem.y.dtype.itemsize else 0.0
     s_rho, d_beta = stored * reach, stored * beta_norm
@@ -296,7 +312,7 @@ def _one(
         return Certificate("residual", 0.0, 0.0, 0.0, 0.0, 0.0, 0.0 if lam > 0 else None, True)
     if lam > 0:
         soft = math.sqrt(lam)
-        d_gradient = d_rho * _norm(column) + d_sum * _norm(raw) + 2 * UNIT * lam * beta_norm
+        d_gradient = d_slope * _norm(column) + d_sum * _norm(raw) + 2 * UNIT * lam * beta_norm
         if sides is not None:
             step = np.clip(gradient / lam, *sides)
             steep = math.sqrt(lam * float(step @ (2 * gradient - lam * step)))  # √(2λ gap): ‖g‖, if no side is met
@@ -323,7 +339,7 @@ def _one(
     residual = (rho_norm + d_rho) / scale
     live = column > 0
     steepest = float(np.max(np.abs(slope[live]) / column[live], initial=0.0))
-    d_column = d_rho + d_sum * float(np.max(raw[live] / column[live], initial=1.0))
+    d_column = d_slope + d_sum * float(np.max(raw[live] / column[live], initial=1.0))
     angle = (steepest + d_column) / (rho_norm - d_rho) if rho_norm > d_rho else math.inf
     angle = math.inf if slope[~live].any() else angle
     exhausted = rho_norm <= 3 * d_rho or steepest <= 3 * d_column

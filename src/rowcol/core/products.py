@@ -23,6 +23,7 @@ from .problem import Shift
 from .view import PIECE, View, col_lines, pieces, row_lines
 
 CACHED = 4_000_000  # bytes of X that are still in cache when they are multiplied with again
+ACROSS = 6_000_000  # the same, of blocks of columns: short pieces of rows cost more than what they miss of the cache
 SEVERAL = 4  # vectors from which on products of matrices are quicker than ours
 AHEAD = 8  # calls that may wait to be read, where threads share them
 WAITING = 4_000_000  # bytes of what they give, where that is little
@@ -67,7 +68,8 @@ def compile_for(by: Products) -> float:
         if by.side == "rows":
             residuals(by.lines, 0, 0, none, none, w, none, none, w)
         if tiled(by) and isinstance(by.lines, Dense):
-            across(by.lines.a, 0, 0, np.zeros(by.shape[0]), w, np.zeros(by.shape[0]), w, w)
+            long = np.zeros(by.shape[0])
+            across(by.lines.a, 0, 0, long, long, w, long, w, w, w)
     return time.perf_counter() - before
 
 
@@ -152,7 +154,7 @@ def conormal(by: Products, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, float
     if _by_blocks(by, v) and n <= p:
         w = v.astype(by.X.dtype, copy=False)
         u, out = np.empty((len(v), p), w.dtype), np.zeros_like(v)
-        for j in range(0, p, step := max(CACHED // (n * w.itemsize), 1)):
+        for j in range(0, p, step := max(ACROSS // (n * w.itemsize), 1)):
             part = by.X[:, j : j + step]
             u[:, j : j + step] = (w.conj() @ part).conj()
             if by.shift is not None:

@@ -34,12 +34,15 @@ from .products import (
     times,
 )
 
+UNIT = 2.0**-53
+
 
 class Sums(NamedTuple):
     """The sums of one look, nothing taken off for a shift yet."""
 
     rho: np.ndarray  # (q, n)
-    slope: np.ndarray  # (q, p) XᴴWρ
+    slope: np.ndarray  # (q, p) XᴴWρ, of ρ or of what it was expected to be
+    of: np.ndarray  # (q, n) that: ρ to no more than its own rounding
     image: np.ndarray | None  # (q, p) Xᴴα, where α was given
     squares: np.ndarray | None  # (p,) ‖W^½X_j‖², where they were asked for; an operator has none
     terms: tuple[int, int]  # in the longest chain: of ρ, and of the others
@@ -52,62 +55,79 @@ def sums(
     weight: np.ndarray | None,
     alpha: np.ndarray | None,
     squares: bool,
+    expected: np.ndarray | None = None,
 ) -> Sums:
-    """All sums of a look at (q, p) vectors β, and at their α if they have any."""
+    """All sums of a look at (q, p) vectors β, and at their α if they have any.
+
+    `expected`: what ρ should be. Its slope takes no second pass over a wide X; it counts where ρ turns out to be that.
+    """
     n, p = by.shape
     if by.side == "operator":
         rho = y - times(by, beta)
-        return Sums(rho, back(by, rho), None if alpha is None else back(by, alpha), None, (p, n))
+        return Sums(rho, back(by, rho), rho, None if alpha is None else back(by, alpha), None, (p, n))
     # Short rows are quicker by our own loop; but not by threads of ours beside those of BLAS, which wait by running.
     few = len(beta) < SEVERAL and n >= p and one_pass(by) and by.pool is None
     if by.blas and weight is None and by_blas(by, beta) and not few:
-        return _across(by, y, beta, alpha, squares) if n < p else _down(by, y, beta, alpha, squares)
+        return _across(by, y, beta, alpha, squares, expected) if n < p else _down(by, y, beta, alpha, squares)
     if by.side == "cols":  # weights are all ones here: weighted columns are scaled beforehand
         rho = y + push_all(by, -beta.conj()).conj()
         slope = pull_all(by, rho.conj()).conj()
         image = None if alpha is None else pull_all(by, alpha.conj()).conj()
         terms = chain(blocks(p, n, stored(by.lines))), longest(by.lines)
-        return Sums(rho, slope, image, norms_of(by) if squares else None, terms)
+        return Sums(rho, slope, rho, image, norms_of(by) if squares else None, terms)
     w = np.ones(n) if weight is None else weight
     rho, slope, found = residual_pass(by, y, beta, w, squares)
     image = None if alpha is None else push_all(by, alpha)
     terms = longest(by.lines), chain(blocks(n, p, stored(by.lines)))
-    return Sums(rho, slope, image, found if squares else None, terms)
+    return Sums(rho, slope, rho, image, found if squares else None, terms)
 
 
-def _across(by: Products, y: np.ndarray, beta: np.ndarray, alpha: np.ndarray | None, squares: bool) -> Sums:
+def _across(
+    by: Products,
+    y: np.ndarray,
+    beta: np.ndarray,
+    alpha: np.ndarray | None,
+    squares: bool,
+    expected: np.ndarray | None,
+) -> Sums:
     """Of a wide X: blocks of columns are in cache for ρ, Xᴴα and ‖X_j‖²; ρ is whole only after the last of them."""
     X, (n, p) = by.X, by.shape
     down = _cuts(n, ROWS)
     if tiled(by) and len(beta) == 1 and (squares or alpha is not None):
-        rho, image, total, cuts = tiles(by, y, beta, alpha)
+        rho, image, total, cuts, slope = tiles(by, y, beta, alpha, expected)
+        if expected is not None and np.linalg.norm(rho - expected) <= UNIT * chain(cuts) * np.linalg.norm(y):
+            return Sums(rho, slope, expected, image, total if squares else None, (chain(cuts), chain(down)))
     else:
         rho, image, total, cuts = _blocks(by, y, beta, alpha, squares)
     slope = np.zeros((len(rho), p), np.result_type(rho, X))
     for i, j in down:
         slope += (rho[:, i:j].conj() @ X[i:j]).conj()
-    return Sums(rho, slope, image, total if squares else None, (chain(cuts), chain(down)))
+    return Sums(rho, slope, rho, image, total if squares else None, (chain(cuts), chain(down)))
 
 
 Parts = tuple[np.ndarray, np.ndarray | None, np.ndarray | None, list[tuple[int, int]]]
 
 
-def tiles(by: Products, y: np.ndarray, beta: np.ndarray, alpha: np.ndarray | None) -> Parts:
-    """ρ, Xᴴα, ‖X_j‖² and the cuts of the columns, of one β, by tiles of our own; threads share the columns."""
+def tiles(
+    by: Products, y: np.ndarray, beta: np.ndarray, alpha: np.ndarray | None, expected: np.ndarray | None = None
+) -> tuple[*Parts, np.ndarray]:
+    """ρ, Xᴴα, ‖X_j‖², the cuts of the columns and Xᴴ of what ρ should be, of one β, by tiles that threads share."""
     assert isinstance(by.lines, Dense)
     lines, (n, p) = by.lines.a, by.shape
     dual = np.zeros(n) if alpha is None else np.ascontiguousarray(alpha[0])
-    s, image, total, cuts = np.ascontiguousarray(beta[0]), np.zeros(p), np.zeros(p), _cuts(p, BLOCK)
+    guess = np.zeros(n) if expected is None else np.ascontiguousarray(expected[0])
+    s, cuts = np.ascontiguousarray(beta[0]), _cuts(p, BLOCK)
+    image, slope, total = np.zeros(p), np.zeros(p), np.zeros(p)
 
     def block(ends: tuple[int, int]) -> np.ndarray:
         pulled = np.zeros(n)
-        across(lines, *ends, dual, s, pulled, image, total)
+        across(lines, *ends, dual, guess, s, pulled, image, slope, total)
         return pulled
 
     rho = y.copy()
     for part in spread(by.pool, block, cuts):
         rho[0] -= part
-    return rho, None if alpha is None else image[None], total, cuts
+    return rho, None if alpha is None else image[None], total, cuts, slope[None]
 
 
 def _blocks(by: Products, y: np.ndarray, beta: np.ndarray, alpha: np.ndarray | None, squares: bool) -> Parts:
@@ -145,7 +165,7 @@ def _down(by: Products, y: np.ndarray, beta: np.ndarray, alpha: np.ndarray | Non
         if total is not None:
             total += _squares(part)
     total = norms_of(by) if squares and by.side == "cols" else total
-    return Sums(rho, slope, image, total, (chain(cuts), chain(down)))
+    return Sums(rho, slope, rho, image, total, (chain(cuts), chain(down)))
 
 
 def _squares(part: np.ndarray) -> np.ndarray:

@@ -154,6 +154,10 @@ class Conjugate:
         """β, and α on the side of rows."""
         return (self.x, None) if self.s is None else (self.s, self.x)
 
+    def expected(self) -> np.ndarray | None:
+        """ρ, on the side of rows, as the recurrence has it."""
+        return self.g + self.lam * self.x if self.side == "rows" else None
+
     def learn(self, place: int, evidence: Evidence, k: int) -> None:
         """Replace what drifted; begin anew where it had drifted far."""
         lam = self.lam

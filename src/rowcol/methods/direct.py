@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from ..core.certify import Evidence
 from ..core.problem import Problem, ridge_of
 from ..core.products import Products, back
-from .factor import SMALL, Factor, from_blocks, from_gram, gram, gram_and_slope, spectrum
+from .factor import SMALL, Factor, from_blocks, from_gram, gram, gram_and_slope, quick_gram, spectrum
 from .loop import Round
 from .probe import Probe
 
@@ -31,6 +32,7 @@ class Direct:
     value: np.ndarray = field(default_factory=lambda: np.empty(0))  # and of the last look
     patience: float = np.inf
     columns: np.ndarray | None = None  # ‖X_j‖², from the Gram matrix
+    loose: float = 0.0  # the tolerance, where a factor that is just good enough for it will do
 
     def __post_init__(self) -> None:
         self.value = self.last = np.full(self.ids.size, np.inf)
@@ -78,12 +80,8 @@ class Direct:
         # with an intercept, as many rows as unknowns are one too few: QR knows the rank
         safely = safely or (shift is not None and problem.alpha == 0 and n <= p + 1)
         if self.factor is None and not (safely or small):
-            if isinstance(X, np.ndarray) and not (self.wide or shift is not None or np.iscomplexobj(y)):
-                G, slope = gram_and_slope(X, y)
-            else:
-                G = gram(X, y.dtype, self.wide, shift)
-            self.columns = None if self.wide else np.real(np.diagonal(G)).copy()
-            self.factor, passes = from_gram(self.by, G, problem.alpha, self.wide), 1.0
+            slope = self._by_gram(X, y)
+            passes = 1.0
         if self.factor is None:
             self.factor, self.beta = from_blocks(X, y, problem.alpha, y.dtype, self.wide, small, shift)
             passes += 2.0
@@ -96,6 +94,24 @@ class Direct:
         self.slope, self.beta = first, np.zeros((len(y), p), y.dtype)
         self.alpha = np.zeros_like(y) if self.wide else None
         return passes + float(slope is None) + self._correct()
+
+    def _by_gram(self, X: Any, y: np.ndarray) -> np.ndarray | None:
+        """Factor the Gram matrix, if that is safe; yX, where it came by the way."""
+        problem, shift, slope = self.problem, self.problem.shift, None
+        plain = isinstance(X, np.ndarray) and not (self.wide or shift is not None or np.iscomplexobj(y))
+        # column norms are then known from above: enough for a gap, not for the angle that counts without a penalty
+        if plain and problem.alpha > 0 and X.dtype == np.float64:
+            quick = quick_gram(self.by, X, y, problem.alpha, self.loose)
+            if quick is not None:
+                self.factor, slope, self.columns = quick
+                return slope
+        if plain:
+            G, slope = gram_and_slope(X, y)
+        else:
+            G = gram(X, y.dtype, self.wide, shift)
+        self.columns = None if self.wide else np.real(np.diagonal(G)).copy()
+        self.factor = from_gram(self.by, G, problem.alpha, self.wide)
+        return slope
 
     def _correct(self) -> float:
         assert self.factor is not None
@@ -144,9 +160,10 @@ def direct(
     factor: Factor | None = None,
     start: Probe | None = None,
     beta0: np.ndarray | None = None,
+    loose: float = 0.0,
 ) -> Direct:
     """A mover that factors the small Gram matrix, or starts from the solution of a few rows."""
     (q, n), p = problem.y.shape, problem.X.shape[1]
     alpha = np.zeros((q, n), problem.y.dtype) if n < p else None
     beta = np.zeros((q, p), problem.y.dtype) if beta0 is None else beta0.copy()
-    return Direct(problem, by, np.arange(q), beta, alpha, factor, start)
+    return Direct(problem, by, np.arange(q), beta, alpha, factor, start, loose=loose)

@@ -29,6 +29,8 @@ SAFE = 1e12  # condition of G up to which Cholesky and refinement are enough
 NULL = 1e-12  # ‖Xv‖ ≤ NULL·√m·‖X‖ for a unit vector v: X is rank-deficient along v
 BLOCK_BYTES = 32_000_000
 CACHED = 2_000_000  # bytes of a block that is still in cache when it is used a second time
+SINGLE = 2.0**-24  # the rounding error of single precision
+TINY = 1e-20  # squares no smaller, and no larger than 1/TINY, are far from where single precision ends
 SMALL = 3e7  # numbers times unknowns: up to here QR and SVD cost less than asking whether they are needed
 
 
@@ -98,6 +100,49 @@ def gram_and_slope(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray
         G += part.T @ part
         slope += y[:, i : i + step] @ part
     return G, slope
+
+
+def quick_gram(
+    by: Products, X: np.ndarray, y: np.ndarray, alpha: float, tol: float
+) -> tuple[Factor, np.ndarray, np.ndarray] | None:
+    """A factor of XᵀX + alpha from products in single precision, yX in double, and ‖X_j‖² from above.
+
+    None where such a factor is not enough for the tolerance, which a first block of rows foretells; where numbers are
+    too large or too small for single precision; and where they are not numbers.
+    """
+    n, p = X.shape
+    step = max(min(CACHED // (8 * p), 16_384), 8 * p)
+    if tol < 2 * SINGLE or n < 4 * step:
+        return None
+    few = X[:256]  # foretell by these first, without BLAS: SciPy's threads would then be in the way of NumPy's
+    size = float(np.einsum("ij,ij->j", few, few).max()) * n / len(few)
+    if not tol > 8 * SINGLE * np.sqrt(1 + size / alpha):
+        return None
+    G, slope = np.zeros((p, p)), np.zeros((len(y), p))
+    space = np.empty((step, p), np.float32, order="C" if X.flags.c_contiguous else "F")
+    for i in range(0, n, step):
+        part = X[i : i + step]
+        few = space[: len(part)]
+        few[:] = part
+        G += few.T @ few
+        slope += y[:, i : i + step] @ part
+        if i == 0 and _tame(by, G * (n / len(part)), alpha, tol) is None:
+            return None
+    factor = _tame(by, G.copy(), alpha, tol)
+    # a term is rounded three times, and a sum as often as it has terms; 1.05 is for the squares of all that
+    return None if factor is None else (factor, slope, np.diagonal(G) * (1 + 1.05 * SINGLE * (step + 3)))
+
+
+def _tame(by: Products, G: np.ndarray, alpha: float, tol: float) -> Factor | None:
+    """Cholesky of G + alpha, where errors of single precision in G leave an answer good to tol, as far as can be told.
+
+    They move the answer by SINGLE times the condition; a gap sees that times √(1 + ‖X‖²/alpha), as it divides by alpha.
+    """
+    typical = np.diagonal(G) / by.shape[0]
+    if not ((typical > TINY) & (typical < 1 / TINY)).all():  # False for NaN too
+        return None
+    seen = SINGLE * np.sqrt(1 + float(np.diagonal(G).max()) / alpha)
+    return from_gram(by, G, alpha, False, tame=tol / (2 * seen)) if tol > 2 * seen else None
 
 
 def gram(X: Any, dtype: Any, wide: bool, shift: Shift | None = None) -> np.ndarray:

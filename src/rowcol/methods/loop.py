@@ -180,7 +180,9 @@ def _look(
     if plain_rows and min(w.factor * w.estimate for w in watches) <= stop.tol and size(problem.X) >= LARGE:
         evidence = certify_residual(problem, mover.by, beta, some, stop.tol)
     if evidence is None:
-        evidence = certify(problem, mover.by, beta, alpha, some, out.column2)
+        expected = mover.expected() if hasattr(mover, "expected") else None
+        expected = expected if expected is None or which.all() else expected[which]
+        evidence = certify(problem, mover.by, beta, alpha, some, out.column2, expected)
     done = np.zeros(mover.ids.size, bool)
     for k, (place, i) in enumerate(zip(np.flatnonzero(which), some, strict=True)):
         found = evidence.certificates[k]

@@ -16,7 +16,6 @@ from .result import count_passes
 LINES = 200  # of X, that are looked at,
 NUMBERS = 1_000_000  # or fewer, with as many numbers,
 FEW = 20  # but no fewer than these
-SHORT = 2000  # numbers of a line
 UNLIKE = 1.5  # times as many lines make a side the longer one
 
 
@@ -66,8 +65,9 @@ def _trace(X: Any) -> float:
     lines = X if X.flags.c_contiguous else X.T
     count = min(max(NUMBERS // lines.shape[1], FEW), LINES)
     some = lines[:: max(len(lines) // count, 1)]
-    parts = [some] if some.shape[1] < SHORT else some  # long ones one by one, as a norm copies what is not in a row
-    return sum(_squared(part) for part in parts) * len(lines) / len(some)
+    parts = (some.real, some.imag) if np.iscomplexobj(some) else (some,)
+    # not by BLAS: for so little its threads would only be woken, and then be in the way of ours for a tenth of a second
+    return sum(float(np.einsum("ij,ij->", part, part, dtype=float)) for part in parts) * len(lines) / len(some)
 
 
 def _squared(a: np.ndarray) -> float:

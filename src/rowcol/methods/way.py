@@ -27,6 +27,9 @@ class Kept:
     factor: Factor | None = None
     sketch: dict[str, Sketched] = field(default_factory=dict)
     precondition: Precondition | None = None  # the user's own
+    often: bool = (
+        False  # right-hand sides are to come, whose tolerances are not known: factors are made as well as can be
+    )
 
     @property
     def bytes(self) -> int:

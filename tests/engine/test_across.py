@@ -1,0 +1,25 @@
+"""Tiles of a wide X against NumPy."""
+
+import numpy as np
+import pytest
+
+from rowcol.engine.across import ROWS, across
+
+
+@pytest.mark.parametrize("n", [1, 3, 4, 9, ROWS, ROWS + 6])
+@pytest.mark.parametrize("ends", [(0, 31), (5, 20), (7, 7)])
+@pytest.mark.parametrize("compiled", [True, False])
+def test_across_adds_every_sum(n, ends, compiled, rng):
+    if not compiled and n > 9:
+        pytest.skip("slow as plain Python")
+    a, alpha, r, beta = (rng.standard_normal(k) for k in ((n, 31), n, n, 31))
+    pulled, (image, slope, square) = rng.standard_normal(n), rng.standard_normal((3, 31))
+    there, part = slice(*ends), a[:, slice(*ends)]
+    expected = [v.copy() for v in (pulled, image, slope, square)]
+    expected[0] += part @ beta[there]
+    for one, more in zip(expected[1:], (alpha @ part, r @ part, (part**2).sum(axis=0)), strict=True):
+        one[there] += more
+    f = across if compiled else getattr(across, "py_func", across)
+    f(a, *ends, alpha, r, beta, pulled, image, slope, square)
+    for got, wanted in zip((pulled, image, slope, square), expected, strict=True):
+        np.testing.assert_allclose(got, wanted, atol=1e-12)
