@@ -75,26 +75,18 @@ def inconsistent(seeds: int, seed: int) -> Part:
         seeds,
         seed,
     )
-    curves, table = (
-        [],
-        Table(
-            "Where rows end: E‖β − β_LS‖²",
-            ["noise", "at least", "measured", "at most (corrected)", "as printed", "E‖X(β − β_LS)‖²/‖w‖²"],
-            [],
-        ),
-    )
+    head = ["noise", "at least", "measured", "at most (corrected)", "as printed", "E‖X(β − β_LS)‖²/‖w‖²"]
+    table, by_noise = Table("Where rows end: E‖β − β_LS‖²", head, []), []
     for noise in (0.01, 0.1, 1.0):
         case = zoo.tall_inconsistent(noise=noise, seed=seed)
         X, y, star = case.X, case.y, case.answer
         known = theory.extremes(X)
         end = theory.horizon(X, y, extremes=known)
         on = course(X, y, "rk")
-        trace = part.run(on, distance2(star), 12)
-        curves.append(curve(trace, f"{NAMES['rk']}, noise {noise:g}", f"rk{noise:g}"))
+        trace = part.run(on, distance2(star), 25)
         edge = np.sqrt(theory.rate(X, "rk", extremes=known).bound(trace.steps) + end.limit / trace.mean[0])
-        curves.append(
-            Curve(f"its bound and horizon, noise {noise:g}", trace.passes, edge, style="dashed", family=f"rk{noise:g}")
-        )
+        dashed = Curve(f"bound and horizon, noise {noise:g}", trace.passes, edge, style="dashed", family=f"rk{noise:g}")
+        by_noise.append([curve(trace, f"{NAMES['rk']}, noise {noise:g}", f"rk{noise:g}"), dashed])
         late = np.arange(4, 13) * on.steps_a_pass
         own = seed + round(1000 * noise)  # errors are in proportion to the noise: the same seeds would show the same
         far = walked(on, late.astype(int), distance2(star), seeds, own).errors.mean(axis=1)
@@ -124,9 +116,10 @@ def inconsistent(seeds: int, seed: int) -> Part:
             f"{mean:.3g}",
             mean > end.printed,
         )
+    curves = by_noise.pop()  # of noise 1; colours follow the order
     for method, error in (("rcd", image2(X, star)), ("rek", distance2(star))):
         rate = theory.rate(X, method, extremes=known)
-        trace = part.run(course(X, y, method), error, 40)
+        trace = part.run(course(X, y, method), error, 25)
         curves += part.beside(trace, rate, NAMES[method], method)
         part.claim(
             f"{NAMES[method]} converges to least squares, noise 1",
@@ -137,6 +130,7 @@ def inconsistent(seeds: int, seed: int) -> Part:
     words = (
         "Rows level off at a height that grows with the noise, below the dashed horizon; columns and both go on down."
     )
+    curves += [one for pair in reversed(by_noise) for one in pair]
     part.pictures.append(Picture("Inconsistent, three levels of noise", words, *LABELS, curves, log_y=True))
     part.tables.append(table)
     return part

@@ -79,7 +79,7 @@ class Study:
         summary = [*self.summary, f"{held} of {len(self.claims)} claims held, over {self.seeds} seeds each."]
         rows = [[part.title, f"{sum(c.holds for c in part.claims)} of {len(part.claims)}"] for part in self.parts]
         marks: list[bool | None] = [all(c.holds for c in part.claims) if part.claims else None for part in self.parts]
-        first = Chapter("At a glance", summary[-1:], [], [Table("Claims that held", ["chapter", "held"], rows, marks)])
+        first = Chapter("At a glance", [], [], [Table("Claims that held", ["chapter", "held"], rows, marks)])
         from .. import __version__
 
         made = f"rowcol {__version__}, {self.seconds:.0f} s, NumPy {np.__version__}"
