@@ -76,7 +76,8 @@ def inconsistent(seeds: int, seed: int) -> Part:
         seed,
     )
     head = ["noise", "at least", "measured", "at most (corrected)", "as printed", "E‖X(β − β_LS)‖²/‖w‖²"]
-    table, by_noise = Table("Where rows end: E‖β − β_LS‖²", head, []), []
+    table = Table("Where rows end: E‖β − β_LS‖²", head, [])
+    by_noise: list[list[Curve]] = []
     for noise in (0.01, 0.1, 1.0):
         case = zoo.tall_inconsistent(noise=noise, seed=seed)
         X, y, star = case.X, case.y, case.answer
