@@ -96,7 +96,7 @@ class Part:
 def curve(trace: Trace, name: str, family: str = "") -> Curve:
     """Median over seeds and the band of eight in ten, of the error relative to the start, against passes."""
     low, middle, high = np.sqrt(np.quantile(trace.errors, [0.1, 0.5, 0.9], axis=0) / max(trace.mean[0], 1e-300))
-    return Curve(name, trace.passes, *(drawn(band) for band in (middle, low, high)), family=family or name)
+    return Curve(name, trace.passes, drawn(middle), drawn(low), drawn(high), family=family or name)
 
 
 def drawn(errors: np.ndarray) -> np.ndarray:
