@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from .pathing import ridge_path as ridge_path
     from .preparing import Prepared as Prepared
     from .preparing import prepare as prepare
+    from .show.axes import plot as plot
+    from .show.reporting import report as report
     from .solving import plan as plan
     from .solving import solve as solve
 
@@ -53,7 +55,9 @@ _HOME = {
     "Status": "methods.result",
     "kernels": "core.kernels",
     "plan": "solving",
+    "plot": "show.axes",
     "prepare": "preparing",
+    "report": "show.reporting",
     "ridge_path": "pathing",
     "solve": "solving",
     "zoo": "zoo",
