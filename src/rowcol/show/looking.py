@@ -73,7 +73,7 @@ def _part(X: Any) -> tuple[np.ndarray, str]:
 def _of_kernel(result: Result, title: str) -> Chapter:
     g = result.function.exact
     n = g.shape[0]
-    if not g.symmetric or n != g.shape[1]:
+    if result.function.centers is not None:
         return Chapter(title, ["The fit is on centres: the whole kernel matrix was never asked for, and is not drawn."])
     if n > KERNEL:
         return Chapter(title, [f"The kernel matrix of {n:,} points is never formed: its eigenvalues are not drawn."])

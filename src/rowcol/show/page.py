@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import re
+from functools import cache
 from html import escape
 from importlib.resources import files
 from typing import Any
@@ -279,8 +280,9 @@ def _json(text: str) -> Html:
     return Html(text)
 
 
+@cache
 def _engine() -> str:
-    """Vega, as text; through vega-embed, as the bundle gives no other way in."""
+    """Vega, as text; through vega-embed, as the bundle gives no other way in. Making it takes a second."""
     text = converter().javascript_bundle("window.vegaEmbed = vegaEmbed;")
     return "(() => {" + text.replace("\r", "").replace("</script", "<\\/script").replace("<!--", "<\\!--") + "\n})();"
 
