@@ -200,7 +200,14 @@ def _hover(found: list[Stroke], axes: dict, hue: dict) -> dict[str, Any]:
 
 def _axes(picture: Picture) -> dict[str, Any]:
     y = _axis("y", picture.y_label, picture.log_y, 0 if any(curve.style == "bars" for curve in picture.curves) else 8)
-    y["axis"] |= {"titleAngle": 0, "titleAlign": "left", "titleBaseline": "bottom", "titleX": 0, "titleY": -10}
+    y["axis"] |= {
+        "titleAngle": 0,
+        "titleAlign": "left",
+        "titleBaseline": "bottom",
+        "titleX": 0,
+        "titleY": -10,
+        "minExtent": 44,
+    }
     if by_words(picture):
         long = sum({len(str(v)) for curve in picture.curves for v in curve.x}) > 40
         words = {"title": picture.x_label or None, "labelAngle": -30 if long else 0, "labelLimit": 130, "grid": False}

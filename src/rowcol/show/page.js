@@ -43,6 +43,12 @@
     tip.style.top = `${Math.max(4, Math.min(event.clientY + 14, innerHeight - box.height - 4))}px`;
   };
 
+  // Twice: labels of another width leave another room for the chart.
+  const settle = async (view) => {
+    await view.runAsync();
+    await view.resize().runAsync();
+  };
+
   const zoom = (view, picture, factor) => {
     for (const axis of picture.zoom) {
       let domain = null;
@@ -54,7 +60,7 @@
       }
       view.signal(`grid_${axis}`, domain);
     }
-    return view.runAsync();
+    return settle(view);
   };
 
   const fill = (figure, picture) => {
@@ -73,11 +79,11 @@
   };
 
   const draw = async (figure, picture) => {
-    const box = figure.querySelector(".chart");
+    const box = figure.querySelector(".chart"); // its role is its own: vega-embed gives one to what is inside
     const tooltip = (_, event, item, row) => show(picture, event, row);
     // ast: expressions are interpreted, not compiled, so that the page needs no right to make code from text
-    const options = { mode: "vega", renderer: "svg", actions: false, defaultStyle: false, ast: true, tooltip };
-    const { view } = await vegaEmbed(box, picture.spec, options);
+    const options = { mode: "vega", renderer: "svg", actions: false, defaultStyle: false, ast: true, logLevel: 1, tooltip };
+    const { view } = await vegaEmbed(box.firstChild, picture.spec, options);
     const shown = picture.names.map(() => true);
     for (const button of figure.querySelectorAll("[data-curve]")) {
       button.addEventListener("click", () => {
@@ -85,7 +91,7 @@
         shown[k] = !shown[k];
         button.setAttribute("aria-pressed", String(shown[k]));
         figure.querySelector(`[data-paper="${k}"]`).toggleAttribute("data-off", !shown[k]);
-        view.signal("shown", [...shown]).runAsync();
+        settle(view.signal("shown", [...shown]));
       });
     }
     for (const button of figure.querySelectorAll("[data-zoom]")) {

@@ -165,7 +165,13 @@ def _figure(picture: Picture, place: int) -> Html:
         "figure",
         element("h3", picture.title, id=heading),
         element("p", picture.words, class_="words"),
-        element("div", role="img", aria_label=f"{picture.title}. {picture.words}", class_="chart"),
+        element(
+            "div",
+            element("div", class_="plot"),
+            role="img",
+            aria_label=f"{picture.title}. {picture.words}",
+            class_="chart",
+        ),
         element(
             "div", *legend, element("div", *tools, class_="tools", role="group", aria_label="Zoom"), class_="under"
         ),
