@@ -106,8 +106,8 @@ class Opened:
         self.page.on("console", lambda message: self.said.append(f"{message.type}: {message.text}"))
         self.page.on("pageerror", lambda error: self.failed.append(str(error)))
         self.page.add_init_script("window.called = []; window.alert = (x) => window.called.push(x);")
-        self.page.goto(path.as_uri(), timeout=60_000)
-        self.page.wait_for_selector("html[data-ready]", timeout=60_000)
+        self.page.goto(path.as_uri(), timeout=30_000)
+        self.page.wait_for_selector("html[data-ready]", timeout=30_000)
 
     def __enter__(self):
         return self

@@ -559,7 +559,7 @@ def plt():
 
 def test_plot_draws_the_numbers(plt):
     line = Curve("line", X_AXIS, X_AXIS**2, X_AXIS, X_AXIS**3, family="a")
-    bound = Curve("_bound $x$", X_AXIS, -X_AXIS, style="dashed", family="a")
+    bound = Curve(r"_bound $\nonsense$", X_AXIS, -X_AXIS, style="dashed", family="a")
     bars = Curve("bars", X_AXIS, X_AXIS, style="bars")
     points = Curve("points", X_AXIS, X_AXIS, style="points")
     ax = rowcol.plot(picture(line, bound, bars, points, log_y=True))
