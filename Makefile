@@ -5,6 +5,14 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 BENCH_READY := $(VENV)/.bench-ready
 
+# The tests of reports open them in a browser: Debian's chromium, or the one that ROWCOL_CHROMIUM names.
+SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
+define CHROMIUM
+@[ -n "$$ROWCOL_CHROMIUM" ] || command -v chromium >/dev/null || { command -v apt-get >/dev/null && \
+	$(SUDO) apt-get update -q && $(SUDO) apt-get install -y -q --no-install-recommends chromium; } || \
+	echo "tests/test_browser.py needs chromium: install it, or set ROWCOL_CHROMIUM to the path of one" >&2
+endef
+
 .PHONY: demo test check slow nojit speed bench bench-kernel bench-ridge paper ridge flights clean
 
 demo: $(READY)  ## solve the named problems by rows, by columns and by both; draw the picture
@@ -52,7 +60,8 @@ clean:  ## remove the environment, caches, and what the demo and the benchmark w
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --editable '.[dev,plot]'
+	$(BIN)/python -m pip install --quiet --editable '.[dev,plot,report]'
+	$(CHROMIUM)
 	touch $@
 
 $(BENCH_READY): $(READY)

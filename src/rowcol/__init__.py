@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from .pathing import ridge_path as ridge_path
     from .preparing import Prepared as Prepared
     from .preparing import prepare as prepare
+    from .show.axes import plot as plot
+    from .show.reporting import report as report
     from .solving import plan as plan
     from .solving import solve as solve
     from .studies.studying import Study as Study
@@ -57,7 +59,9 @@ _HOME = {
     "Study": "studies.studying",
     "kernels": "core.kernels",
     "plan": "solving",
+    "plot": "show.axes",
     "prepare": "preparing",
+    "report": "show.reporting",
     "ridge_path": "pathing",
     "solve": "solving",
     "study": "studies.studying",

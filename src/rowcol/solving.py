@@ -23,7 +23,7 @@ from .methods.costs import BY_LINES
 from .methods.loop import Outcome
 from .methods.ones import with_ones
 from .methods.progress import Progress
-from .methods.result import WORST_FIRST, ConvergenceWarning, Result, Status, count_passes, meaning
+from .methods.result import WORST_FIRST, Asked, ConvergenceWarning, Result, Status, count_passes, meaning
 from .methods.routes import follow
 from .methods.way import Kept, Way
 
@@ -149,11 +149,14 @@ def solve(
         if preconditioner is not None:
             raise ValueError("a kernel brings its own preconditioner: leave out preconditioner")
         _no_bounds(bounds)
-        return fit(X, y, kernel, alpha, how, x0, sample_weight, fit_intercept, began, n_centers=n_centers)
-    _no_centers(n_centers)
-    asked = problem(X, y, alpha, sample_weight, bounds)
-    kept = Kept(precondition=preconditioner_of(preconditioner, asked))
-    return result_for(asked, how, x0, kept, began, fit_intercept=fit_intercept)
+        result = fit(X, y, kernel, alpha, how, x0, sample_weight, fit_intercept, began, n_centers=n_centers)
+    else:
+        _no_centers(n_centers)
+        asked = problem(X, y, alpha, sample_weight, bounds)
+        kept = Kept(precondition=preconditioner_of(preconditioner, asked))
+        result = result_for(asked, how, x0, kept, began, fit_intercept=fit_intercept)
+    result.asked = Asked(X, y)
+    return result
 
 
 def plan(

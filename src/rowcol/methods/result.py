@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import textwrap
+import weakref
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any
@@ -125,6 +126,36 @@ class History:
         return f"History({len(self.passes)} rounds, {looks} certificates, {self.check_seconds:.2g} s spent on them)"
 
 
+class Asked:
+    """The X and y that a Result is of, as they were given, while someone keeps them: nothing is kept alive for it.
+
+    Copies and pickles have none; nor is there one of a list.
+    """
+
+    def __init__(self, X: Any = None, y: Any = None) -> None:
+        self._X, self._y = _weak(X), _weak(y)
+
+    @property
+    def X(self) -> Any:  # noqa: N802
+        """X, or None."""
+        return None if self._X is None else self._X()
+
+    @property
+    def y(self) -> Any:
+        """y, or None."""
+        return None if self._y is None else self._y()
+
+    def __reduce__(self) -> tuple:
+        return Asked, ()
+
+
+def _weak(value: Any) -> Any:
+    try:
+        return None if value is None else weakref.ref(value)
+    except TypeError:  # lists and tuples
+        return None
+
+
 @dataclass(eq=False, repr=False)
 class Result:
     """The answer, how good it is, and how it came about.
@@ -167,6 +198,8 @@ class Result:
         Of kernel ridge regression only: f itself, to be called with new points; from the preconditioner, an estimate of
         ‖f − f*‖ far tighter than `error_bound`; and f at the points of X, (n,) or (n, q), as the last look found it:
         at points that alpha leaves out these are predictions, for nothing (NaN where no right-hand side has the point).
+    asked : Asked
+        X and y while they live, for `rowcol.report`.
 
     Examples
     --------
@@ -199,6 +232,7 @@ class Result:
     error_estimate: Any = None
     at_bound: Any = None
     fitted: Any = None
+    asked: Any = None
 
     @property
     def success(self) -> bool:
