@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 
+from .. import __version__
 from ..methods.result import Result, Status, count_passes, meaning
 from .looking import residual, spectrum
 from .picture import Book, Chapter, Curve, Picture, Table
@@ -62,7 +62,7 @@ def told(result: Result, X: Any = None, y: Any = None, title: str = "", names: A
         names = getattr(X, "columns", None)
     parts = [_answer(result, names), _plan(result), _certificate(result), _convergence(result)]
     parts += [spectrum(result, X), residual(result, X, y)]
-    made = f"Made by rowcol {version('rowcol')}."
+    made = f"Made by rowcol {__version__}."
     return Book(title or _title(result), _summary(result), parts, made)
 
 
