@@ -64,11 +64,15 @@ def main() -> None:
     found = rowcol.study(quick=True)
     print(found)
     rowcol.report(found, folder / "study.html")
-    print(
-        f"\nLook at {folder / 'study.html'} (the study, in a browser; it needs no network), {folder / 'scan.html'} "
-        f"(the report of one solve), {folder / 'regimes.png'} (rows and columns: opposite fates), "
-        f"{folder / 'scan.png'} (the scan) and {folder / 'kernel.png'} (kernel ridge, stopped early on purpose: the bound holds)."
-    )
+    print()
+    for name, what in (
+        ("study.html", "the study, in a browser; it needs no network"),
+        ("scan.html", "the report of one solve"),
+        ("regimes.png", "rows and columns: opposite fates"),
+        ("scan.png", "the scan"),
+        ("kernel.png", "kernel ridge, stopped early on purpose: the bound holds"),
+    ):
+        print(f"   Look at {folder / name}: {what}.")
 
 
 def kernel_picture(path: Path) -> None:
