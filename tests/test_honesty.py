@@ -303,3 +303,27 @@ def test_the_truth_is_true():
         truth = exact(case.X, case.y, case.alpha)
         if truth.beta is not None:
             assert norm(truth.beta[:, 0] - case.answer) <= 1e-9 * norm(case.answer), name
+
+
+@pytest.mark.parametrize("kind", ["solve", "prepare", "path", "ridge", "kernel", "cv", "start"])
+def test_a_warning_points_to_the_line_that_called(kind):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((60, 20)), rng.standard_normal(60)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        if kind == "solve":
+            rowcol.solve(X, y, method="rcd", max_passes=1)
+        elif kind == "prepare":
+            rowcol.prepare(X, alpha=1.0, method="rcd").solve(y, max_passes=1)
+        elif kind == "path":
+            rowcol.ridge_path(X, y, [1e-3, 1e-2], solver="rcd", max_iter=1)
+        elif kind == "ridge":
+            rowcol.Ridge(1e-3, solver="rcd", max_iter=1).fit(X, y)
+        elif kind == "kernel":
+            rowcol.KernelRidge(1e-6, kernel="rbf", solver="rk", max_iter=1).fit(X, y)
+        elif kind == "cv":
+            rowcol.KernelRidgeCV([1e-7], kernel="rbf", solver="rk", max_iter=1).fit(X, y)
+        else:
+            rowcol.solve(X.T, y[:20], x0=rng.standard_normal(60), method="rk")
+    assert seen
+    assert {warning.filename for warning in seen} == {__file__}, [str(warning) for warning in seen]

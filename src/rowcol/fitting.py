@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from collections.abc import Callable
 from concurrent.futures import Executor
 from contextlib import ExitStack
@@ -30,7 +29,7 @@ from .methods.kernel_routes import Way, choose, follow, planned
 from .methods.landmarks import Memo, keep, moved
 from .methods.loop import Outcome
 from .methods.progress import Progress
-from .methods.result import MEANING, WORST_FIRST, ConvergenceWarning, Result, Status, count_passes
+from .methods.result import MEANING, WORST_FIRST, ConvergenceWarning, Result, Status, count_passes, warn
 
 SINGLE_LOSES = 1e-3  # of an entry, for certain kernels on hostile data: then steps are taken in double precision
 
@@ -119,7 +118,7 @@ def fit(
     if status not in (Status.CONVERGED, Status.CALLBACK):
         worst = result.certificate
         reached = f"{MEANING['gap']} = {worst.value:.1e} after {count_passes(result.passes)}, tol {how.stop.tol:.0e}"
-        warnings.warn(f"{reached}: {status.value}", ConvergenceWarning, stacklevel=3)
+        warn(f"{reached}: {status.value}", ConvergenceWarning)
     return result
 
 

@@ -159,7 +159,7 @@ def _batch(
         x0 = last
     elif last is not None:
         x0 = np.tile(last.x[:, -q:], k)
-    return result_for(asked, how, x0, kept, time.perf_counter(), stacklevel=5, fit_intercept=fit_intercept)
+    return result_for(asked, how, x0, kept, time.perf_counter(), fit_intercept=fit_intercept)
 
 
 def _listed(row: Certificate | list[Certificate]) -> list[Certificate]:

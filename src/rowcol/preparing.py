@@ -56,7 +56,7 @@ class Prepared:
         began = time.perf_counter()
         how = self._how(tol, max_passes, max_seconds, callback, progress)
         asked = problem(self._asked.X, y, self._alpha, self._weight)
-        return result_for(asked, how, x0, self._kept, began, stacklevel=3)
+        return result_for(asked, how, x0, self._kept, began)
 
     @property
     def bytes(self) -> int:

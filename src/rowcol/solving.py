@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -23,7 +22,7 @@ from .methods.costs import BY_LINES
 from .methods.loop import Outcome
 from .methods.ones import with_ones
 from .methods.progress import Progress
-from .methods.result import WORST_FIRST, Asked, ConvergenceWarning, Result, Status, count_passes, meaning
+from .methods.result import WORST_FIRST, Asked, ConvergenceWarning, Result, Status, count_passes, meaning, warn
 from .methods.routes import follow
 from .methods.way import Kept, Way
 
@@ -219,9 +218,7 @@ def _no_centers(n_centers: Any) -> None:
         raise ValueError("n_centers is for kernels: name one, or leave it out")
 
 
-def result_for(
-    asked: Problem, how: How, x0: Any, kept: Kept, began: float, stacklevel: int = 3, fit_intercept: bool = False
-) -> Result:
+def result_for(asked: Problem, how: How, x0: Any, kept: Kept, began: float, fit_intercept: bool = False) -> Result:
     """Problem -> Plan -> Mover -> loop -> Result."""
     offset = None
     if fit_intercept:
@@ -298,7 +295,7 @@ def result_for(
         worst = result.certificate
         told = meaning(worst.kind, result.intercept is not None)
         reached = f"{told} = {worst.value:.1e} after {count_passes(result.passes)}, tol {stop.tol:.0e}"
-        warnings.warn(f"{reached}: {message}", ConvergenceWarning, stacklevel=stacklevel)
+        warn(f"{reached}: {message}", ConvergenceWarning)
     return result
 
 

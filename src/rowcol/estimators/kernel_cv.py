@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import sys
 import time
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -19,7 +18,7 @@ from ..core.problem import real_number, weights
 from ..core.recipes import Kernel
 from ..methods.landmarks import Memo
 from ..methods.progress import Progress
-from ..methods.result import ConvergenceWarning
+from ..methods.result import ConvergenceWarning, warn
 from ..methods.scales import tunable
 from .kernel_regression import KernelRegression
 from .ladder import Candidate, Ladder, Rung, climbed, results
@@ -203,11 +202,10 @@ class KernelRidgeCV(MultiOutputMixin, RegressorMixin, KernelRegression):
         cost = {"kernel_entries": float(self.result_.passes) * n * n, "seconds": time.perf_counter() - final}
         self.stages_.append({"stage": "fit", "n_samples": n, "candidates": 1, "fits": 1, **cost})
         if not best.reached:
-            warnings.warn(
+            warn(
                 f"the fits that were compared did not all reach cv_tol={self.cv_tol:g} for the alpha chosen: allow "
                 "more seconds, or give larger alphas",
                 ConvergenceWarning,
-                stacklevel=2,
             )
         return self
 

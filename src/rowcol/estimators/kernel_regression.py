@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +13,7 @@ from ..core.kernels import Precomputed
 from ..core.sides import leaves_of, points
 from ..methods.inverse import at_once, inverses, left_out, misfit, noise, spread
 from ..methods.landmarks import Kept, Memo
-from ..methods.result import ConvergenceWarning
+from ..methods.result import ConvergenceWarning, warn
 from .kernel_model import KernelModel
 
 SHARE = 0.01  # of the noise's variance: what a variance may be too large by
@@ -191,11 +190,10 @@ class KernelRegression(KernelModel):
                     variance[i : i + step, inverse.targets] = found.variance[:, None]
                     worst = max(worst, found.excess / noise(inverse, share))
         if worst > 1.01:
-            warnings.warn(
+            warn(
                 f"variances may be too large by {worst * share:.1e} of alpha, where {share:.0e} was meant: that is as "
                 "far as float64 goes; raise alpha",
                 ConvergenceWarning,
-                stacklevel=3,
             )
         std = np.sqrt(variance)
         return std[:, 0] if function.single else std

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
@@ -26,7 +25,7 @@ from .choose import Plan, with_learned
 from .conjugate import Conjugate
 from .loop import run
 from .progress import Progress
-from .result import MEANING, WORST_FIRST, ConvergenceWarning, Result, Status, count_passes
+from .result import MEANING, WORST_FIRST, ConvergenceWarning, Result, Status, count_passes, warn
 
 HOUR = 3600.0
 METHODS = ("auto", "pcg", "cg")
@@ -128,7 +127,7 @@ def fit_centers(
     if status not in (Status.CONVERGED, Status.CALLBACK):
         worst = result.certificate
         reached = f"{MEANING['gap']} = {worst.value:.1e} after {count_passes(result.passes)}, tol {how.stop.tol:.0e}"
-        warnings.warn(f"{reached}: {status.value}", ConvergenceWarning, stacklevel=4)
+        warn(f"{reached}: {status.value}", ConvergenceWarning)
     return result
 
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import enum
+import sys
 import textwrap
+import warnings
 import weakref
 from dataclasses import dataclass, field
 from html import escape
+from itertools import takewhile
+from traceback import walk_stack
 from typing import Any
 
 import numpy as np
@@ -20,6 +24,14 @@ class ConvergenceWarning(UserWarning):
 
 class StartWarning(UserWarning):
     """The start x0 changes which solution can be reached."""
+
+
+def warn(message: str, kind: type[Warning]) -> None:
+    """Warn of the line that called rowcol, however deep in it this is."""
+    frames = takewhile(
+        lambda at: at[0].f_globals.get("__name__", "").startswith("rowcol."), walk_stack(sys._getframe())
+    )
+    warnings.warn(message, kind, stacklevel=sum(1 for _ in frames) + 1)
 
 
 class Status(enum.Enum):
