@@ -316,7 +316,7 @@ def test_a_warning_points_to_the_line_that_called(kind):
         elif kind == "prepare":
             rowcol.prepare(X, alpha=1.0, method="rcd").solve(y, max_passes=1)
         elif kind == "path":
-            rowcol.ridge_path(X, y, [1e-3, 1e-2], solver="rcd", max_iter=1)
+            rowcol.ridge_path(X, y, [1e-3, 1e-2], method="rcd", max_passes=1)
         elif kind == "ridge":
             rowcol.Ridge(1e-3, solver="rcd", max_iter=1).fit(X, y)
         elif kind == "kernel":

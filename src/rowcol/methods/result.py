@@ -28,10 +28,9 @@ class StartWarning(UserWarning):
 
 def warn(message: str, kind: type[Warning]) -> None:
     """Warn of the line that called rowcol, however deep in it this is."""
-    frames = takewhile(
-        lambda at: at[0].f_globals.get("__name__", "").startswith("rowcol."), walk_stack(sys._getframe())
-    )
-    warnings.warn(message, kind, stacklevel=sum(1 for _ in frames) + 1)
+    names = (frame.f_globals.get("__name__", "") for frame, _ in walk_stack(sys._getframe()))
+    inside = sum(1 for _ in takewhile(lambda name: name.startswith("rowcol."), names))
+    warnings.warn(message, kind, stacklevel=inside + 1)
 
 
 class Status(enum.Enum):
