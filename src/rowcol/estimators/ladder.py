@@ -152,8 +152,11 @@ def _level(kernel: Kernel, X: Any, order: np.ndarray) -> float:
     """The mean of k(x, x) over some points: alpha is measured against it."""
     some = np.sort(order[:LEVEL])
     given = any(isinstance(leaf, Precomputed) for leaf in leaves_of(kernel))
-    found = float(diagonal(gram(kernel, X[some][:, some] if given else X[some])).mean())
-    return found if 0 < found < np.inf else 1.0  # a kernel that is none says so when it is fitted
+    try:
+        found = float(diagonal(gram(kernel, X[some][:, some] if given else X[some])).mean())
+    except ValueError:  # length-scales to be found are not yet in the units of X; or the fit will say what is wrong
+        return 1.0
+    return found if 0 < found < np.inf else 1.0
 
 
 def _gradients(
