@@ -366,7 +366,7 @@ def test_copies_and_pickles_of_a_result_have_no_x():
     ("X", "y", "error", "match"),
     [
         (np.ones((80, 5)), None, ValueError, "X has shape .80, 5., but the result has 6 unknowns"),
-        (np.ones(80), None, ValueError, "X has shape"),
+        (np.ones(80), None, ValueError, "X must have 2 dimensions"),
         (None, np.ones(7), ValueError, "y has shape .7,., but the result is of one of shape .80,."),
         (None, np.array(["a"] * 80), TypeError, "y must be numbers"),
     ],
@@ -609,3 +609,36 @@ def test_plot_of_a_result(plt, kind):
     looks = next(line for line in ax.get_lines() if "exact look" in line.get_label())
     found = [c.value for _, _, c in result.history.certificate if c.value > 0]
     np.testing.assert_allclose(looks.get_ydata(), found)
+
+
+def test_whatever_solve_reads_is_reported(tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((40, 5)), rng.standard_normal(40)
+    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1] > 0})
+    for given in (frame, X.astype(np.float16), X.astype(np.longdouble), sp.dia_array(X), sp.coo_array(X)):
+        kept = rowcol.solve(given, y)
+        assert rowcol.report(kept, tmp_path / "x.html").exists()
+    for given in (sp.dia_array(X), sp.bsr_array(X), frame):
+        assert rowcol.report(rowcol.Ridge().fit(given, y), tmp_path / "x.html", X=given, y=y).exists()
+    model = rowcol.Ridge().fit(X, y)
+    with pytest.raises(ValueError, match="rows"):
+        rowcol.report(model, tmp_path / "x.html", X=X, y=y[:30])
+    with pytest.raises(ValueError, match="NaN"):
+        rowcol.report(rowcol.solve(X, y), tmp_path / "x.html", X=np.where(X > 2, np.nan, X), y=y)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"runs": [{"threads": 1, "facts": {"dataset": 3, "shape": [2, 2]}, "records": [{"target": 0.1, "contender": '
+        '"rowcol", "seconds": 0}, {"target": 0.1, "contender": null, "seconds": 1}]}]}',
+        '[{"what": "a", "value": ' + "9" * 400 + "}]",
+        "[" * 100_000,
+        "nothing",
+    ],
+    ids=["zero seconds", "huge", "deep", "no json"],
+)
+def test_a_benchmark_that_is_none_is_refused(text, tmp_path):
+    (tmp_path / "b.json").write_text(text)
+    with pytest.raises(ValueError, match="what: "):
+        rowcol.report(tmp_path / "b.json", tmp_path / "b.html")

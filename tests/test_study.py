@@ -142,3 +142,25 @@ def test_progress_is_told(capsys):
     assert seen == [(0, 1, "kernel"), (1, 1, "done")]
     rowcol.study(parts="kernel", seeds=2, progress=True)
     assert "0 of 1: kernel" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int64])
+def test_other_precisions_are_studied_in_double(dtype, rng):
+    X = (10 * rng.standard_normal((40, 5))).astype(dtype)
+    assert rowcol.study(X, seeds=5).ok
+    assert rowcol.study(X, 1e200 * rng.standard_normal(40), seeds=5).ok
+    assert rowcol.study(X, 1e-200 * rng.standard_normal(40), seeds=5).ok
+
+
+def test_what_is_wrong_with_x_is_said_of_x(rng):
+    X = rng.standard_normal((6, 3))
+    X[2, 1] = np.nan
+    with pytest.raises(ValueError, match="X has a NaN"):
+        rowcol.study(X)
+
+
+def test_no_bounds_are_drawn_where_none_is_known(rng):
+    X = rng.standard_normal((40, 5)) * np.r_[1, 1, 1, 1, 1e-17]
+    found = rowcol.study(X, seeds=3)
+    assert found.ok
+    assert "No bounds are drawn" in " ".join(found.parts[1].words)

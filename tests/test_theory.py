@@ -252,3 +252,102 @@ def test_the_plan_uses_the_same_formulas():
     found = theory.rate(case.X, "rk")
     assert plan.rate == pytest.approx(found.per_pass, rel=1e-6)
     assert plan.passes == pytest.approx(found.passes(1e-6), rel=1e-6)
+
+
+# --- what a review found -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [3100, 4000])
+def test_few_passes_that_find_everything_say_what_is_so(n, rng):
+    """Golub-Kahan-Lanczos comes to an end where X has few different singular values."""
+    found = extremes(sp.eye_array(n, format="csr"))
+    assert (found.largest, found.smallest) == pytest.approx((1.0, 1.0))
+    assert found.full
+    half = extremes(sp.diags_array(np.r_[np.ones(n // 2), np.zeros(n - n // 2)]).tocsr())
+    assert (half.largest, half.smallest) == pytest.approx((1.0, 1.0))
+    assert half.smallest_range[0] <= 1.0 <= half.smallest_range[1]
+    assert not half.full
+    counts = rng.integers(0, n - 50, 4 * n)
+    Z = sp.csr_array((np.ones(4 * n), (np.arange(4 * n), counts)), shape=(4 * n, n))
+    true = np.sqrt(np.bincount(counts)[np.bincount(counts) > 0])
+    found = extremes(Z)
+    assert found.smallest_range[0] <= true.min() <= found.smallest_range[1]
+    assert found.largest_range[0] <= true.max() <= found.largest_range[1]
+    assert not found.full
+
+
+def test_where_x_may_be_rank_deficient_nothing_is_claimed(rng):
+    X = reflected(3200, 3200, np.geomspace(1, 1e-9, 3200), rng)
+    found = _few_passes(products(X), np.sum(X**2), np.random.default_rng(0), 20)
+    assert found.smallest_range[0] == 0
+    assert found.smallest_range[1] >= 1e-9
+    assert found.rank is None
+    guess = theory.rate(X, "rk", extremes=found)
+    assert not guess.holds
+    assert guess.range[1] == 1.0
+
+
+@pytest.mark.parametrize("scale", [1e60, 1e-60])
+def test_extremes_scale_with_x(scale, rng):
+    values = np.linspace(1, 2, 650) * scale
+    found = extremes(reflected(800, 650, values, rng))
+    assert found.smallest_range[0] <= values.min() <= found.smallest_range[1]
+    assert found.largest_range[0] <= values.max() <= found.largest_range[1]
+    with pytest.raises(ValueError, match="rescale it"):
+        extremes(rng.standard_normal((8, 5)) * scale**2)
+
+
+def test_a_column_hidden_by_rounding_is_not_called_zero():
+    found = extremes(np.diag([1.0, 1e-17]))
+    assert found.smallest_range[0] <= 1e-17
+    assert found.rank is None
+    assert "rescale" in found.words
+    assert not theory.rate(np.diag([1.0, 1e-17]), "rcd").holds
+
+
+def test_rows_of_zeros_have_no_part_in_the_horizon():
+    found = theory.horizon(np.array([[1.0], [1.0], [0.0]]), np.array([1.0, 1.0, 5.0]))
+    assert found.misfit == pytest.approx(0.0, abs=1e-18)
+    assert found.limit == pytest.approx(0.0, abs=1e-18)
+    with pytest.raises(ValueError, match="one target at a time"):
+        theory.horizon(np.eye(3), np.ones((3, 2)))
+
+
+def test_one_step_is_enough_where_singular_values_are_equal(rng):
+    for X in (np.eye(4), rng.standard_normal((6, 1)), rng.standard_normal((1, 6)), np.ones((1, 1))):
+        assert theory.rate(X, "cg").passes(1e-6) == pytest.approx(1.0)
+        assert rowcol.study(X, seeds=3).ok
+
+
+def test_a_kernel_that_is_none_has_no_rate(rng):
+    with pytest.raises(ValueError, match="not positive definite"):
+        theory.rate(np.array([[1, 2.0], [2, 1]]), "rk", alpha=0.1, kernel="precomputed")
+    with pytest.raises(ValueError, match="not positive definite"):
+        theory.rate(np.zeros((3, 2)), "rk", kernel="linear")
+    K = np.array([[1, 2.0], [2, 1]])
+    A = K + 1.5 * np.eye(2)
+    found = theory.rate(K, "rk", alpha=1.5, kernel="precomputed")
+    assert found.step == pytest.approx(1 - np.linalg.eigvalsh(A)[0] / np.trace(A))
+
+
+def test_pairs_of_steps_of_both_are_counted_to_the_end():
+    """After so many pairs the bound is at the tolerance, and stays below it."""
+    X = np.random.default_rng(0).standard_normal((40, 10))
+    found = theory.rate(X, "rek")
+    for tol in (0.9, 0.1, 1e-6):
+        k = found.passes(tol) * found.lines
+        later = found.bound(k * np.linspace(1.001, 3, 50))
+        assert (later <= tol**2).all()
+        if k > 1:
+            assert found.bound(0.98 * k) > tol**2
+
+
+def test_the_range_of_conjugate_gradients_has_its_rate_in_it(rng):
+    X = rng.standard_normal((30, 5))
+    X[:, 4] = X[:, 3]
+    found = theory.rate(X, "cg", alpha=1.0)
+    assert found.range[0] <= found.step <= found.range[1]
+    for method, count in (("cg", 3), ("rek", 3)):
+        with pytest.raises(ValueError, match="weights"):
+            theory.rate(X, method, sampler=np.ones(count))
+    assert theory.rate(X, "rk", sampler=np.full(30, 1e307)).step == theory.rate(X, "rk", sampler="uniform").step

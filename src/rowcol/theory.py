@@ -28,8 +28,9 @@ from .core.gram import diagonal, gram, written
 from .core.kernels import kernel_of
 from .core.problem import matrix, real_number
 from .core.rates import conjugate_rate, extended_steps_to, step_rate, steps_to
-from .core.sampler import check, sampler
-from .core.sides import points
+from .core.sampler import check
+from .core.sampler import sampler as make_sampler
+from .core.sides import leaves_of, points
 from .methods.extremes import Extremes, extremes, line_squares
 from .solving import solve
 
@@ -177,12 +178,24 @@ def rate(
         raise ValueError("X is zero: there is nothing to solve")
     low, high = known.smallest**2, known.largest**2
     ends = tuple(value**2 for value in known.smallest_range)
+    if not isinstance(sampler, str):
+        make_sampler(sampler, n + p if method == "rek" else p if method == "rcd" else n, np.random.SeedSequence(0))
     if method == "cg":
-        low, high = (low if known.full or alpha == 0 else 0.0) + alpha, high + alpha
-        factors = [conjugate_rate(v, high) ** 2 for v in (low, *(e + alpha for e in ends))]
+        seen = [v if known.full or alpha == 0 else 0.0 for v in (low, *ends)]
+        factors = [conjugate_rate(v + alpha, high + alpha) ** 2 for v in seen]
         norm = "‖β − β*‖² in the energy norm"
         return Rate(
-            "cg", "(Chebyshev)", norm, factors[0], (factors[2], factors[1]), 1, 4.0, 0.0, True, known.exact, known.words
+            "cg",
+            "(Chebyshev)",
+            norm,
+            factors[0],
+            (factors[2], factors[1]),
+            1,
+            4.0,
+            0.0,
+            seen[1] + alpha > 0,
+            known.exact,
+            known.words,
         )
     if method == "rek":
         return _extended(X, known, ends, alpha, sampler)
@@ -200,7 +213,7 @@ def rate(
         ("rcd", False): ("(26)", "E‖Xβ − Xβ*‖²"),
         ("rcd", True): ("(38)", "E‖β − β*‖² in the energy norm"),
     }[method, alpha > 0]
-    exact = known.exact or seen == [0.0] * 3
+    exact, holds = known.exact or seen == [0.0] * 3, holds and seen[1] + alpha > 0
     return Rate(
         method, theorem, norm, steps[0], (steps[2], steps[1]), lines, 1.0, 0.0, holds, exact, words or known.words
     )
@@ -213,8 +226,8 @@ def _extended(X: Any, known: Extremes, ends: Any, alpha: float, sampler: Any) ->
     if alpha > 0:
         raise ValueError("extended Kaczmarz is for alpha = 0: with a penalty take 'rk' or 'rcd'")
     (n, p), low, share = X.shape, known.smallest**2, 1.0 / known.total
-    holds = isinstance(sampler, str) and sampler in ("norms", "auto")
-    words = "" if holds else "the theorem is for norm-weighted picks"
+    weighted = isinstance(sampler, str) and sampler in ("norms", "auto")
+    words, holds = "" if weighted else "the theorem is for norm-weighted picks", weighted and ends[0] > 0
     steps = [step_rate(v * share, 1.0) for v in (low, *ends)]
     # Each pair adds ‖z_k − z‖²/‖X‖_F² to what is left of ‖e_k‖², and ‖z_k − z‖² falls as ‖e‖² does, from ‖Xβ*‖²:
     # E‖e_k‖² ≤ ρᵏ(‖e_0‖² + k ‖Xβ*‖²/‖X‖_F²), and ‖Xβ*‖ ≤ σ_max‖β*‖ (Du 2019). Theorem 4.1 has ρ^⌊k/2⌋(1 + 2κ²).
@@ -242,11 +255,20 @@ def _kernel_rate(X: Any, alpha: float, kernel: Any, sampler: Any) -> Rate:
     X = points(X)
     g = gram(kernel_of(kernel), X)
     n, sizes = g.shape[0], diagonal(g) + alpha
-    exact = n <= KERNEL_EXACT
-    low = max(float(np.linalg.eigvalsh(written(g))[0]), 0.0) if exact else 0.0
+    exact, low = n <= KERNEL_EXACT, 0.0
+    if exact:
+        values = np.linalg.eigvalsh(written(g))
+        low = float(values[0]) if values[0] < -n * 2.0**-50 * abs(values).max() else max(float(values[0]), 0.0)
+    if low + alpha < 0 or not (sizes > 0).any() or sizes.min() < 0:
+        raise ValueError(
+            "the kernel matrix plus alpha is not positive definite, and there is no rate for it: use a positive "
+            "definite kernel, or raise alpha"
+        )
     share, holds, words = _share(sizes, sampler)
     step = step_rate((low + alpha) * share, 1.0)
     words = words or ("all eigenvalues of K were taken" if exact else "the smallest eigenvalue of K was taken as 0")
+    if not exact and not all(leaf.definite for leaf in leaves_of(g.kernel)):
+        holds, words = False, "the kernel is not known to be positive definite, and K is too large to see"
     return Rate("rk", "(35)", "E‖α − α*‖² in the energy norm", step, (step, step), n, 1.0, 0.0, holds, exact, words)
 
 
@@ -259,7 +281,8 @@ def _share(sizes: np.ndarray, kind: Any) -> tuple[float, bool, str]:
         return 1.0 / float(sizes.sum()), False, f"no such theorem is known for {kind!r} picks, which are mostly quicker"
     weights = np.ones(len(sizes)) if isinstance(kind, str) else np.asarray(kind, float)
     if not isinstance(kind, str):
-        sampler(kind, len(sizes), np.random.SeedSequence(0))  # its errors
+        make_sampler(kind, len(sizes), np.random.SeedSequence(0))  # its errors
+        weights = weights / weights.max()
     return float((weights[live] / sizes[live]).min() / weights.sum()), True, ""
 
 
@@ -276,8 +299,7 @@ def passes(X: Any, method: str, tol: float, alpha: float = 0.0, kernel: Any = No
     >>> theory.passes(tall, "rk", 1e-8) < theory.passes(tall, "rcd", 1e-8)
     True
     """
-    found = rate(X, method, alpha, kernel, **named)
-    return found.passes(tol) if found.step > 1e-12 else 1.0
+    return rate(X, method, alpha, kernel, **named).passes(tol)
 
 
 @dataclass(frozen=True, repr=False)
@@ -287,7 +309,7 @@ class Horizon:
     Attributes
     ----------
     misfit : float
-        ‖w‖² with w = y − Xβ_LS, what no β can reach.
+        ‖w‖² with w = y − Xβ_LS, what no β can reach; without rows of zeros, which are never picked.
     limit : float
         ‖w‖²/σ⁺_min(Σ): E‖β_k − β_LS‖² ends below it. Section 4 prints σ², which is a slip.
     least : float
@@ -339,8 +361,14 @@ def horizon(X: Any, y: Any, random_state: Any = 0, extremes: Extremes | None = N
     known = _extremes(X, random_state) if extremes is None else extremes
     if known.smallest == 0:
         raise ValueError("X is zero, or its smallest singular value is not known: there is no horizon to tell")
+    if np.ndim(y) != 1:
+        raise ValueError(f"y must have one dimension, got shape {np.shape(y)}: ask for one target at a time")
+    X, _ = matrix(X)
     found = solve(X, y, tol=1e-10, random_state=random_state)
-    misfit = float(np.max(found.residual_norm)) ** 2
-    low, high = (misfit / v**2 if v > 0 else math.inf for v in reversed(known.smallest_range))
-    limit, least = misfit / known.smallest**2, misfit / known.largest**2
-    return Horizon(misfit, limit, least, misfit / known.smallest**4, (low, high))
+    live = line_squares(X, rows=True) > 0
+    with np.errstate(all="ignore"):  # far beyond any scale of use these are infinite, or zero
+        misfit = np.float64(np.linalg.norm((np.asarray(y) - X @ found.x)[live])) ** 2
+        small, large = np.float64(known.smallest) ** 2, np.float64(known.largest) ** 2
+        low, high = (float(misfit / np.float64(v) ** 2) if v > 0 else math.inf for v in reversed(known.smallest_range))
+        limit, least, printed = (float(v) for v in (misfit / small, misfit / large, misfit / small / small))
+    return Horizon(float(misfit), limit, least, printed, (low, high))

@@ -11,6 +11,7 @@ import math
 from typing import Any
 
 import numpy as np
+from scipy.optimize import brentq
 
 
 def kernel_step_rate(K: np.ndarray, lam: Any) -> float:
@@ -46,14 +47,21 @@ def steps_to(rate: float, share: float) -> float:
     """Steps until a quantity that falls by `rate` each is `share` of itself; infinite where nothing makes it fall."""
     if share >= 1.0:
         return 0.0
+    if rate <= 0.0:  # a step is the answer
+        return 1.0
     return math.log(share) / math.log(rate) if rate < 1.0 else math.inf
 
 
 def extended_steps_to(rate: float, extra: float, share: float) -> float:
-    """Pairs of steps until rate^k (1 + k·extra) is at most `share`: extended Kaczmarz, whose target moves."""
+    """Pairs of steps after which rate^k (1 + k·extra) stays within `share`: extended Kaczmarz, whose target moves."""
     if rate >= 1.0:
         return math.inf
-    k = steps_to(rate, share)
-    for _ in range(60):  # a fixed point: k = log((1 + k·extra)/share)/log(1/rate), from below
-        k = steps_to(rate, min(share / (1.0 + k * extra), 1.0))
-    return k
+    peak = max(-1.0 / math.log(rate) - 1.0 / extra, 0.0) if extra > 0 else 0.0  # up to here it may rise
+
+    def over(k: float) -> float:
+        return k * math.log(rate) + math.log1p(k * extra) - math.log(share)
+
+    if over(peak) <= 0:
+        return peak if over(0.0) > 0 else 0.0
+    last = next(k for k in (peak + 2.0**j for j in range(1100)) if over(k) <= 0)
+    return float(brentq(over, peak, last, xtol=1e-9 * last))

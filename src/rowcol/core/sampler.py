@@ -76,7 +76,7 @@ def _checked(weights: Any, m: int) -> np.ndarray:
     a = np.ascontiguousarray(a, np.float64)
     if not np.isfinite(a).all() or (a < 0).any() or not a.any():
         raise ValueError("sampler weights must be finite, non-negative and not all zero")
-    return a
+    return a if a.max() < 1e290 else np.ldexp(a, -1000)  # so that their sum is finite; no bit is lost that counts
 
 
 def check(kind: Any) -> None:

@@ -40,7 +40,7 @@ def of_benchmark(data: Any) -> Book:
             return _ridge(data)
         if isinstance(data, list) and data and all("what" in row for row in data):
             return _measured(data)
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
         raise ValueError(f"what: this JSON is not as the benchmarks of rowcol write it: {error!r}") from error
     raise ValueError("what: this JSON is not of a benchmark of rowcol: it has no runs, no paths and no measured rows")
 
@@ -57,10 +57,10 @@ def _race(data: dict[str, Any]) -> Book:
             for target in dict.fromkeys(record["target"] for record in run["records"]):
                 ours, rival = _best(run, target)
                 ratio = _ratio(ours, rival)
-                ratios.append((run["facts"]["dataset"], target, ours, rival, ratio))
+                ratios.append((str(run["facts"]["dataset"]), target, ours, rival, ratio))
                 marks.append(None if ratio is None else ratio >= 1 / TIE)
-                told = _seconds(ours), rival["contender"] if rival else "none", _seconds(rival), _times(ratio)
-                rows.append([run["facts"]["dataset"], _shape(run["facts"]), f"{target:g}", *told])
+                told = _seconds(ours), str(rival["contender"]) if rival else "none", _seconds(rival), _times(ratio)
+                rows.append([str(run["facts"]["dataset"]), _shape(run["facts"]), f"{target:g}", *told])
         head = ["problem", "size", "error", "rowcol, s", "best rival", "its s", "rival / rowcol"]
         good, known = sum(mark is True for mark in marks), sum(mark is not None for mark in marks)
         won, all_of = won + good, all_of + known
@@ -98,7 +98,7 @@ def _bars(ratios: list[tuple], title: str) -> list[Picture]:
     pictures = []
     names = list(tightest)
     for start in range(0, len(names), BARS):
-        some = np.array(names[start : start + BARS])
+        some = np.array(names[start : start + BARS], dtype=str)
         curves = []
         for label, place in ((OURS, 1), ("best rival", 2)):
             found = [tightest[name][place] for name in some]

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
 from ..core.gram import written
+from ..core.problem import explain_values, matrix
 from ..methods.result import Result
 from .picture import Chapter, Curve, Picture
 
@@ -36,8 +37,9 @@ def spectrum(result: Result, X: Any) -> Chapter:
         return Chapter(
             title, ["X is an operator, which shows no rows and no columns: its singular values are not drawn."]
         )
-    n, p = check(X, None, result)[0].shape
-    part, words = _part(check(X, None, result)[0])
+    X = check(X, None, result)[0]
+    n, p = X.shape
+    part, words = _part(X)
     if result.intercept is not None:
         part = part - part.mean(axis=0)
         words += " The means of the columns were taken off first, as the intercept takes them up."
@@ -175,8 +177,12 @@ def some_of(n: int) -> np.ndarray:
 
 def check(X: Any, y: Any, result: Result) -> tuple[Any, Any]:
     """X and y as arrays that go with the result."""
-    kept = X is None or sp.issparse(X) or isinstance(X, LinearOperator)
-    X = X if kept else np.asarray(X)
+    if X is not None and result.function is None:
+        X = matrix(X)[0]  # as solve reads it: booleans, half precision, every sparse format
+        if not isinstance(X, LinearOperator) and not np.isfinite(X.data if sp.issparse(X) else X).all():
+            raise ValueError(explain_values(X))
+    elif X is not None and not sp.issparse(X):
+        X = np.asarray(X)
     y = None if y is None else np.asarray(y)
     if X is not None and result.function is None and (len(X.shape) != 2 or X.shape[1] != result.x.shape[0]):
         raise ValueError(f"X has shape {X.shape}, but the result has {result.x.shape[0]} unknowns, one a column")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import is_classifier
 
 from ..methods.result import Result
@@ -66,7 +67,9 @@ def _left(model: Any, result: Result, X: Any, y: Any, otherwise: Chapter) -> Cha
     if X is None or y is None:
         return otherwise
     seen = np.asarray(y)
-    rows = some_of(seen.shape[0])
+    if seen.shape[0] != np.shape(X)[0]:
+        raise ValueError(f"y has {seen.shape[0]} rows, but X has {np.shape(X)[0]}")
+    rows, X = some_of(seen.shape[0]), X.tocsr() if sp.issparse(X) else X
     some = X.iloc[rows] if hasattr(X, "iloc") else X[rows] if hasattr(X, "shape") else np.asarray(X)[rows]
     fitted, seen = (v.reshape(len(rows), -1) for v in (np.asarray(model.predict(some)), seen[rows]))
     if fitted.shape != seen.shape:

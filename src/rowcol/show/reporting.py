@@ -127,7 +127,7 @@ def _read(path: Path) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise FileNotFoundError(f"what: there is no file {str(path)!r}") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"what: {path.name!r} is not JSON: {error}") from None
 
 

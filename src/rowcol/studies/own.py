@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from .. import theory
-from ..core.problem import matrix, right_hand_sides
+from ..core.problem import explain_values, matrix, right_hand_sides
 from ..core.view import size
 from ..show.picture import Curve, Picture, Table
 from ..solving import plan, solve
@@ -24,14 +25,17 @@ def own(X: Any, y: Any, seeds: int, seed: int, name: str = "X") -> list[Part]:
     X, _ = matrix(X)
     n, p = X.shape
     made = y is None
+    if not np.isfinite(X.data if sp.issparse(X) else X).all():
+        raise ValueError(explain_values(X))
     if made:
         y = X @ np.random.default_rng(seed).standard_normal(p)
     targets, _ = right_hand_sides(y, n)
     if np.iscomplexobj(X) or np.iscomplexobj(targets):
         raise TypeError("a study is of real X and y")
-    y = np.ascontiguousarray(targets[:, 0], np.float64)
+    X, y = X.astype(np.float64, copy=False), np.ascontiguousarray(targets[:, 0], np.float64)
     if not y.any():
         raise ValueError("y is zero, and so is the answer: there is nothing to study")
+    y = np.ldexp(y, -math.frexp(float(np.abs(y).max()))[1])  # errors are relative, and squares are taken
     known = theory.extremes(X, seed)
     first = _promised(X, y, known, seeds, seed, name, made)
     return [first, _measured(X, y, known, seeds, seed)]
@@ -84,6 +88,8 @@ def _measured(X: Any, y: np.ndarray, known: theory.Extremes, seeds: int, seed: i
         f"Errors are measured from what solve found by {exact.method.split(':')[0]} ({exact.status.name.lower()}, "
         f"certificate {exact.certificate.value:.0e}), {exact.solution}.",
     ]
+    if known.smallest_range[0] == 0:
+        words.append(f"No bounds are drawn, as the smallest singular value is not known: {known.words}.")
     part = Part("What rows, columns and both do on it", words, seeds, seed)
     curves: list[Curve] = []
     for method in ("rk", "rcd", "rek"):
@@ -93,6 +99,9 @@ def _measured(X: Any, y: np.ndarray, known: theory.Extremes, seeds: int, seed: i
         few = int(np.clip(WORK / (passes * 2 * size(X)), 2, seeds))
         error = image2(X, star) if method == "rcd" else distance2(star)
         trace = walked(on, looks_at(passes, on, 32), error, max(few, 2), seed)
+        if known.smallest_range[0] == 0:  # no bound to hold it against
+            curves.append(curve(trace, NAMES[method], method))
+            continue
         if method == "rk" and not fits:
             end = theory.horizon(X, y, extremes=known)
             curves.append(curve(trace, NAMES[method], method))

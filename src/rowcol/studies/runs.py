@@ -142,6 +142,8 @@ def fitted_rate(trace: Trace, mean: np.ndarray | None = None) -> float:
     """
     mean = trace.mean if mean is None else mean
     seen = np.flatnonzero(mean > FLOOR * mean[0])
+    if not seen.size:
+        return float("nan")
     late = seen[seen >= seen[-1] // 2]
     if late.size < 3:
         return float("nan")
