@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from browsing import chromium
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("rowcol", deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
@@ -9,3 +10,9 @@ settings.load_profile("rowcol")
 @pytest.fixture
 def rng():
     return np.random.default_rng(20140620)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as one:
+        yield one
