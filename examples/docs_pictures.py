@@ -32,11 +32,11 @@ def exactly(X: np.ndarray, y: np.ndarray, alpha: float) -> np.ndarray:
 
 
 def ridges(solves: int = 400, seed: int = 0) -> list[tuple[str, float, float]]:
-    """Ridge problems of all kinds, some stopped long before the end: method, true error, bound, both relative to ‖β*‖."""
+    """Ridge problems of all kinds, some stopped long before the end: method, true error and bound, over ‖β*‖."""
     rng = np.random.default_rng(seed)
     found = []
     for k in range(solves):
-        n, p = (int(round(10 ** rng.uniform(1, 2.5))) for _ in range(2))
+        n, p = (round(10 ** rng.uniform(1, 2.5)) for _ in range(2))
         X = rng.standard_normal((n, p)) * np.geomspace(1, 10 ** rng.uniform(-2, 0), p)
         y = X @ rng.standard_normal(p) + 10 ** rng.uniform(-2, 1) * rng.standard_normal(n)
         alpha = float(10 ** rng.uniform(-2, 2))

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
-from browsing import chromium
 from hypothesis import HealthCheck, settings
+
+from browsing import chromium
 
 settings.register_profile("rowcol", deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 settings.load_profile("rowcol")

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from browsing import PHONE, Opened
 
 import rowcol
+from browsing import PHONE, Opened
 from rowcol.show.drawing import DARK, LIGHT
 from rowcol.show.picture import Book, Chapter, Curve, Picture, Table
 

@@ -18,7 +18,10 @@ from mkdocs.structure.files import File, Files
 ROOT = Path(__file__).parents[2]
 HOME = {"README.md": "index.md", "CHANGELOG.md": "changes.md", "CONTRIBUTING.md": "contributing.md"}
 LINK = re.compile(r"\]\(([^)#:]+)(#[^)]*)?\)")
-OPTIONS = {"Status": "\n    options:\n      show_if_no_docstring: true"}  # its members are advice, not documented
+OPTIONS = {  # of mkdocstrings, for single names
+    "Status": "\n    options:\n      show_if_no_docstring: true",  # its members are advice, and have no docstrings
+    "kernels": "\n    options:\n      inherited_members: false\n      filters: ['!^(_|recipe$|definite$|kernel_of$)']",
+}
 ROW = re.compile(r"^\| `(\w+)` \|", re.M)
 
 
