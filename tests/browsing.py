@@ -3,6 +3,7 @@
 import os
 import shutil
 from contextlib import contextmanager
+from functools import partial
 
 import pytest
 
@@ -28,10 +29,14 @@ def chromium():
         one.close()
 
 
-class Opened:
-    """A page, and all it asked for, said and failed at since. `home` is where it may ask."""
+def answer(data, route, request):
+    route.fulfill(json=data)
 
-    def __init__(self, browser, url, ready="html[data-ready]", home="file://", **options):
+
+class Opened:
+    """A page, and all it asked for, said and failed at since. `home` is where it may ask, `instead` other answers."""
+
+    def __init__(self, browser, url, ready="html[data-ready]", home="file://", instead=None, **options):
         self.context = browser.new_context(**({"viewport": SCREEN} | options))
         self.page = self.context.new_page()
         self.home, self.ready = home, ready
@@ -40,12 +45,14 @@ class Opened:
         self.page.on("console", lambda message: self.said.append(f"{message.type}: {message.text}"))
         self.page.on("pageerror", lambda error: self.failed.append(str(error)))
         self.page.add_init_script("window.called = []; window.alert = (x) => window.called.push(x);")
+        for pattern, data in (instead or {}).items():
+            self.page.route(pattern, partial(answer, data))
         self.goto(url)
 
     def goto(self, url):
-        answer = self.page.goto(url if isinstance(url, str) else url.as_uri(), timeout=30_000)
+        response = self.page.goto(url if isinstance(url, str) else url.as_uri(), timeout=30_000)
         self.page.wait_for_selector(self.ready, timeout=30_000, state="attached")
-        return answer
+        return response
 
     def __enter__(self):
         return self
