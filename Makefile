@@ -5,15 +5,15 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 BENCH_READY := $(VENV)/.bench-ready
 
-# The tests of reports open them in a browser: Debian's chromium, or the one that ROWCOL_CHROMIUM names.
+# The tests of reports and of the documentation open them in a browser: Debian's chromium, or the one that ROWCOL_CHROMIUM names.
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 define CHROMIUM
 @[ -n "$$ROWCOL_CHROMIUM" ] || command -v chromium >/dev/null || { command -v apt-get >/dev/null && \
 	$(SUDO) apt-get update -q && $(SUDO) apt-get install -y -q --no-install-recommends chromium; } || \
-	echo "tests/test_browser.py needs chromium: install it, or set ROWCOL_CHROMIUM to the path of one" >&2
+	echo "tests/test_browser.py and tests/test_site.py need chromium: install it, or set ROWCOL_CHROMIUM to the path of one" >&2
 endef
 
-.PHONY: demo test check slow nojit speed bench bench-kernel bench-ridge paper ridge flights clean
+.PHONY: demo test check slow nojit docs pictures speed bench bench-kernel bench-ridge paper ridge flights clean
 
 demo: $(READY)  ## solve the named problems by rows, by columns and by both; draw the picture
 	$(BIN)/python examples/demo.py
@@ -31,6 +31,13 @@ slow: $(READY)  ## statistical tests and large ones
 
 nojit: $(READY)  ## the engine's tests as plain Python
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/engine tests/core tests/test_paper.py
+
+docs: $(READY)  ## the documentation as a site, in site/; a broken link or reference is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+	@echo "look at it: $(BIN)/python -m http.server -d site, and http://localhost:8000"
+
+pictures: $(READY)  ## the pictures of docs/first-solve.md, certificates.md and choosing.md
+	$(BIN)/python examples/docs_pictures.py
 
 speed: $(BENCH_READY)  ## ratios to the hardware's limits and to rivals
 	$(BIN)/python benchmarks/speed.py
@@ -54,8 +61,8 @@ ridge: $(READY)  ## the pictures of docs/ridge.md
 flights: $(READY)  ## kernel ridge on 300,000 flights, and the pictures of docs/kernel-ridge-at-scale.md: a quarter of an hour or so
 	$(BIN)/python examples/flights.py
 
-clean:  ## remove the environment, caches, and what the demo and the benchmark wrote
-	rm -rf $(VENV) demo bench build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+clean:  ## remove the environment, caches, and what the demo, the documentation and the benchmark wrote
+	rm -rf $(VENV) demo bench site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): pyproject.toml

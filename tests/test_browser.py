@@ -1,34 +1,14 @@
 """A report in a browser: what is drawn, hidden, zoomed, themed, printed and read aloud, as the page itself says."""
 
-import os
-import shutil
-
 import numpy as np
 import pytest
-from playwright.sync_api import sync_playwright
 
 import rowcol
+from browsing import PHONE, Opened
 from rowcol.show.drawing import DARK, LIGHT
 from rowcol.show.picture import Book, Chapter, Curve, Picture, Table
 
-FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
-FLAGS += ["--disable-background-networking", "--disable-component-update"]
 EVIL = "</script><img src=x onerror=alert(1)><!--\u2028'\"`${alert(2)}</title></style>{{x}}&lt;"
-PHONE, SCREEN = {"width": 375, "height": 720}, {"width": 1100, "height": 800}
-
-
-@pytest.fixture(scope="module")
-def browser():
-    path = os.environ.get("ROWCOL_CHROMIUM") or shutil.which("chromium")
-    if path is None:
-        pytest.fail(
-            "there is no chromium: apt-get install chromium, or set ROWCOL_CHROMIUM to the path of one; "
-            "`make test` installs it where it can"
-        )
-    with sync_playwright() as playwright:
-        one = playwright.chromium.launch(executable_path=path, args=FLAGS)
-        yield one
-        one.close()
 
 
 @pytest.fixture(scope="module")
@@ -93,41 +73,6 @@ def pages(folder):
     for path in paths.values():
         assert path.stat().st_size < 3_000_000
     return paths
-
-
-class Opened:
-    """A page, and all it asked for, said and failed at since."""
-
-    def __init__(self, browser, path, **options):
-        self.context = browser.new_context(**({"viewport": SCREEN} | options))
-        self.page = self.context.new_page()
-        self.requests, self.said, self.failed = [], [], []
-        self.page.on("request", lambda request: self.requests.append(request.url))
-        self.page.on("console", lambda message: self.said.append(f"{message.type}: {message.text}"))
-        self.page.on("pageerror", lambda error: self.failed.append(str(error)))
-        self.page.add_init_script("window.called = []; window.alert = (x) => window.called.push(x);")
-        self.page.goto(path.as_uri(), timeout=30_000)
-        self.page.wait_for_selector("html[data-ready]", timeout=30_000)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, kind, *_):
-        self.context.close()
-        if kind is None:
-            assert self.failed == []
-            assert self.said == []
-            assert [url for url in self.requests if not url.startswith(("file://", "data:", "blob:"))] == []
-
-    def count(self, selector):
-        return self.page.locator(selector).count()
-
-    def style(self, selector, name):
-        return self.page.eval_on_selector(selector, f"e => getComputedStyle(e).{name}")
-
-    def settled(self, script, value):
-        """Wait until the page says so; Vega draws after the click returns."""
-        self.page.wait_for_function(f"() => ({script}) === {value}", timeout=15_000)
 
 
 LINES = "#picture-1 .mark-line path"

@@ -1,4 +1,4 @@
-"""examples/flights.py: what it shows is so, on fewer rows."""
+"""examples/flights.py and examples/docs_pictures.py: what they show is so, on fewer rows and with other seeds."""
 
 import json
 import subprocess
@@ -53,3 +53,41 @@ def test_its_model_is_within_its_bound_of_the_one_that_scikit_learn_solves(examp
     assert (np.abs(values - truth) <= bound).all()
     tight = rowcol.KernelRidge(**options, solver="pcg", tol=1e-7).fit(X, y).predict(Z)
     np.testing.assert_allclose(tight, truth, atol=1e-5 * y.std())
+
+
+@pytest.fixture
+def pictures(monkeypatch):
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    import docs_pictures
+
+    return docs_pictures
+
+
+def test_no_error_is_above_its_bound(pictures):
+    found = pictures.ridges(80, seed=1)
+    ratios = np.array([bound / error for _, error, bound in found])
+    assert ratios.min() >= 1
+    assert np.median(ratios) < 20, "and mostly the bound says something"
+    for _, error, bound in pictures.kernels(seed=1):
+        assert (error <= bound).all()
+        assert error.max() > 1e-7, "otherwise the bound has nothing to say"
+    X = np.random.default_rng(0).standard_normal((30, 5))
+    y, exact = X @ np.ones(5), pictures.exactly(X, X @ np.ones(5), 1.0)
+    left = X.T.astype(np.longdouble) @ (y - X @ exact) - exact
+    assert np.abs(left).max() < 1e-16, "the truth is better than double precision"
+
+
+def test_a_digit_of_tol_buys_what_the_page_says(pictures):
+    found = pictures.tolerances(seed=1)
+    error = found["error"]
+    assert error[0] > 1.2 * error[-1]
+    np.testing.assert_allclose(error[pictures.TOLS <= 1e-2], error[-1], rtol=0.01)
+    assert (found["bound"] > found["distance"]).all()
+    assert (np.diff(found["passes"]) >= 0).all()
+
+
+def test_the_pictures_of_the_pages_are_those_that_are_drawn(pictures):
+    docs = EXAMPLES.parent / "docs"
+    for name in pictures.PICTURES:
+        assert (docs / "pictures" / name).stat().st_size < 100_000
+        assert any(f"(pictures/{name})" in page.read_text() for page in docs.glob("*.md"))

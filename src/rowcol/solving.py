@@ -56,7 +56,7 @@ def solve(
 
     Parameters
     ----------
-    X : array, sparse array, LinearOperator or anything with ``__array__``, (n, p)
+    X : array, sparse array, LinearOperator or anything with __array__, (n, p)
         Used in place where the method allows it: rows want C order or CSR, columns want Fortran order or CSC.
         float32 and complex64 are kept; steps and sums are in double precision all the same.
     y : array, (n,) or (n, q)
