@@ -13,7 +13,8 @@ from rowcol.engine import lines as engine
 from rowcol.engine.lines import RUN, Dense, Sparse, Woven, descend, misfits, norms, pulls, pushes, residuals
 
 KINDS = ["dense", "sparse"]
-DTYPES = [np.float32, np.float64, np.complex64, np.complex128]
+# compiling takes most of the time of a first run: what complex64 adds to the others is left to `make slow`
+DTYPES = [np.float32, np.float64, pytest.param(np.complex64, marks=pytest.mark.slow), np.complex128]
 
 
 def make(kind, dtype, shape, rng, density=0.4):
