@@ -56,7 +56,7 @@ def study(
 
     The exit code is 0 if every claim held, 1 if one did not, 2 if something could not be read.
     """
-    from .files import matrix_from, vector_from
+    from .files.matrices import matrix_from, vector_from
     from .show.reporting import report
     from .studies.studying import study as run
 
