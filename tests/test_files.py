@@ -112,7 +112,10 @@ BROKEN = {
     "junk.h5": (b"\x89HDF\r\n", "cannot be read"),
     "junk.mtx": (b"%%Matrix", "cannot be read"),
     "junk.svm": (b"1 one:2", "cannot be read"),
+    "quoted.csv": (b'a,b\n"1,2\n', "cannot be read"),
     "junk.csv.gz": (b"\x1f\x8b", "cannot be read"),
+    "zeros.csv": (b"a,b\x00\n1,2\n", "not text in UTF-8"),
+    "twice.csv": (b"a,b,a\n1,2,3\n", "two columns 'a'"),
     "many.csv": (b"a,b\n1,2,3\n4,5,6\n", "more values in a row"),
     "semicolons.csv": (b"a;b\n1,5;2,5\n", "semicolons"),
     "commas.tsv": (b"a\tb\n1,5\t2\n2\t3\n", "decimal commas (1,5)"),
@@ -278,3 +281,8 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path):
     with pytest.raises(FileNotFoundError, match="there is no folder"), written(path / "x.csv"):
         pass
     assert [one.name for one in tmp_path.iterdir()] == ["out.csv"]
+    (tmp_path / "link.csv").symlink_to(path)
+    with written(tmp_path / "link.csv") as file:
+        file.write(b"after")
+    assert (tmp_path / "link.csv").is_symlink()
+    assert path.read_text() == "after"

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
 import re
 import warnings
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -61,6 +64,10 @@ class Table:
     def __len__(self) -> int:
         return int(self.numbers.shape[0])
 
+    def rows(self, which: np.ndarray) -> Table:
+        """Some rows."""
+        return Table(self.numeric, self.numbers[which], {k: v[which] for k, v in self.text.items()}, self.name)
+
     def some(self, names: tuple[str, ...] | list[str]) -> Any:
         """Columns of numbers, in this order."""
         at = {name: j for j, name in enumerate(self.numeric)}
@@ -87,7 +94,7 @@ def _listed(names: tuple[str, ...]) -> str:
     return shown + (f" and {len(names) - 8:,} more" if len(names) > 8 else "")
 
 
-def table_from(path: str | Path) -> Table:
+def table_from(path: str | Path, needs: tuple[str, ...] = ()) -> Table:
     """A table from a file; no file can run code.
 
     Parameters
@@ -96,6 +103,8 @@ def table_from(path: str | Path) -> Table:
         .csv or .tsv (also .gz; the first line has the names, numbers have decimal points), .parquet, .arrow, .feather,
         .npy, .npz, .mat, .h5, .hdf5, .mtx (also .gz), .svmlight, .svm or .libsvm. Of files of arrays, those with one
         column keep their name, and others have theirs numbered: X0, X1, ...; the target of svmlight is y.
+    needs : tuple of str
+        Columns that must be there: of text this is known from its first line.
 
     Returns
     -------
@@ -114,7 +123,7 @@ def table_from(path: str | Path) -> Table:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of readers, about types and fragments
-            found = _frame(path) if name.endswith((*TEXT, *ARROW)) else _arrays(path, name)
+            found = _frame(path, needs) if name.endswith((*TEXT, *ARROW)) else _arrays(path, name)
     except (ImportError, OSError, ValueError, MemoryError) as wrong:
         if isinstance(wrong, (ImportError, FileNotFoundError, PermissionError, _PlainError)):
             raise
@@ -124,8 +133,9 @@ def table_from(path: str | Path) -> Table:
     if not len(found):
         raise _PlainError(f"{path.name} has names but no rows")
     if len(set(found.names)) < len(found.names):
-        twice = next(name for name in found.names if found.names.count(name) > 1)
+        twice = next(one for one, count in Counter(found.names).items() if count > 1)
         raise _PlainError(f"{path.name} has two columns {twice!r}: rename one")
+    found.check(*needs)
     return found
 
 
@@ -141,31 +151,34 @@ def _first_line(wrong: Exception) -> str:
 # --- tables proper ---------------------------------------------------------------------------------------------------
 
 
-def _frame(path: Path) -> Table:
+def _frame(path: Path, needs: tuple[str, ...]) -> Table:
     pandas = needed("pandas", f"{path.name}, a table,")
     name = path.name.lower()
     if name.endswith(TEXT):
         separator = "\t" if ".tsv" in name else ","
-        exact: dict[str, Any] = {"float_precision": "round_trip", "low_memory": False, "index_col": False}
-        try:
-            with warnings.catch_warnings(record=True) as told:
-                warnings.simplefilter("always")
+        _check_head(path, separator, needs)
+        exact: dict[str, Any] = {"low_memory": False, "index_col": False}
+        if tuple(int(part) for part in pandas.__version__.split(".")[:2]) < (3, 1):
+            exact["float_precision"] = "round_trip"  # from then on it is the only one
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            try:
                 frame = pandas.read_csv(path, sep=separator, **exact)
-        except UnicodeDecodeError:
-            raise _PlainError(f"{path.name} is not text in UTF-8: is it a table?") from None
+            except UnicodeDecodeError:
+                raise _PlainError(f"{path.name} is not text in UTF-8: is it a table?") from None
         if any(issubclass(one.category, pandas.errors.ParserWarning) for one in told):
             raise _PlainError(f"{path.name} has more values in a row than names in its first line")
-        _check_separator(path, list(frame.columns), separator)
     else:
         needed("pyarrow", f"{path.name}, an Arrow table,")
         frame = pandas.read_parquet(path) if name.endswith(".parquet") else _arrow(path)
         frame = frame.reset_index() if frame.index.name is not None else frame
     frame.columns = [str(one) for one in frame.columns]
-    types = pandas.api.types
-    kinds = [types.is_numeric_dtype(kind) and not types.is_complex_dtype(kind) for kind in frame.dtypes]
-    if any(types.is_complex_dtype(kind) for kind in frame.dtypes):
+    types, found = pandas.api.types, list(frame.dtypes)
+    numeric = {kind: bool(types.is_numeric_dtype(kind)) for kind in set(found)}
+    if any(types.is_complex_dtype(kind) for kind in numeric):
         raise _PlainError(f"{path.name} has complex numbers, which models do not take")
-    numbers = frame.loc[:, kinds]
+    kinds = [numeric[kind] for kind in found]
+    numbers = frame if all(kinds) else frame.loc[:, kinds]
     values = np.ascontiguousarray(numbers.to_numpy(dtype=np.float64, na_value=np.nan))
     text = {}
     for at in np.flatnonzero(~np.array(kinds, bool)):
@@ -190,14 +203,28 @@ def _arrow(path: Path) -> Any:
             return stream.read_all().to_pandas()
 
 
-def _check_separator(path: Path, names: list, separator: str) -> None:
-    """One name that holds another separator: then the numbers mostly have commas too."""
-    for other, told in ((";", "semicolons"), ("\t", "tabs")):
-        if other != separator and any(other in str(name) for name in names[:1]):
+def _check_head(path: Path, separator: str, needs: tuple[str, ...]) -> None:
+    """The first line: is it text, separated as it should be, with names that differ, and those that are needed?"""
+    with (gzip.open if path.name.lower().endswith(".gz") else open)(path, "rb") as file:
+        if b"\0" in file.read(4096):
+            raise _PlainError(f"{path.name} is not text in UTF-8: is it a table?")
+    with (gzip.open if path.name.lower().endswith(".gz") else open)(
+        path, "rt", encoding="utf-8-sig", newline=""
+    ) as text:
+        try:
+            names = next(csv.reader(text, delimiter=separator), [])
+        except UnicodeDecodeError:
+            raise _PlainError(f"{path.name} is not text in UTF-8: is it a table?") from None
+    for other, said in ((";", "semicolons"), ("\t", "tabs")):
+        if other != separator and len(names) == 1 and other in names[0]:
             commas = ", and decimal commas by points" if other == ";" else ""
             raise _PlainError(
-                f"{path.name} is separated by {told}: replace them by commas{commas}, or write .tsv with tabs"
+                f"{path.name} is separated by {said}: replace them by commas{commas}, or write .tsv with tabs"
             )
+    if len(set(names)) < len(names):
+        twice = next(one for one, count in Counter(names).items() if count > 1)
+        raise _PlainError(f"{path.name} has two columns {twice!r}: rename one")
+    Table(tuple(names), np.empty((0, len(names))), {}, path.name).check(*needs)
 
 
 def _check_commas(path: Path, head: str, values: np.ndarray) -> None:

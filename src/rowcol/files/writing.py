@@ -36,6 +36,7 @@ def written(path: str | Path) -> Iterator[BinaryIO]:
         return
     if not path.parent.is_dir():
         raise FileNotFoundError(f"{path} cannot be written: there is no folder {path.parent}")
+    path = path.resolve()  # a link stays, and what it leads to is written
     beside = path.with_name(f".{path.name[:200]}.{os.getpid()}.part")
     try:
         with open(beside, "wb") as file:
