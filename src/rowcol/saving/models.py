@@ -130,7 +130,11 @@ def load(path: str | Path, *, encoder: bool = False) -> Any:
 
     Examples
     --------
-    See `rowcol.save`.
+    >>> import tempfile, numpy as np, rowcol
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     rowcol.save(rowcol.RidgeClassifier().fit(np.eye(2), ["no", "yes"]), folder + "/m.rowcol")
+    ...     rowcol.load(folder + "/m.rowcol").predict(np.eye(2)).tolist()
+    ['no', 'yes']
     """
     tree, arrays = read(path)
     name, made = Path(path).name, tree.get("format")
