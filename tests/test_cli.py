@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 
+import h5py
 import numpy as np
 import pytest
 import scipy.io
@@ -14,7 +15,7 @@ from typer.testing import CliRunner
 
 from rowcol import zoo
 from rowcol.cli import app
-from rowcol.files import KINDS, matrix_from, vector_from
+from rowcol.files.matrices import KINDS, matrix_from, vector_from
 
 run = CliRunner()
 
@@ -55,6 +56,11 @@ def test_ones_own_matrix_from_every_kind_of_file(kind, case, tmp_path):
             np.save(path, value)
         elif kind == ".npz":
             np.savez(path, value)
+        elif kind == ".mat":
+            scipy.io.savemat(path, {"value": value})
+        elif kind in (".h5", ".hdf5"):
+            with h5py.File(path, "w") as held:
+                held["value"] = value
         else:
             np.savetxt(path, value, delimiter={".csv": ",", ".tsv": "\t"}.get(kind, " "))
     np.testing.assert_allclose(matrix_from(X), case.X, rtol=1e-12)

@@ -30,6 +30,7 @@ LAYERS = [
     "estimators",
     "zoo",
     "files",
+    "saving",
     "show",
     "studies",
     "cli",

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from .pathing import ridge_path as ridge_path
     from .preparing import Prepared as Prepared
     from .preparing import prepare as prepare
+    from .saving.models import load as load
+    from .saving.models import save as save
     from .show.axes import plot as plot
     from .show.reporting import report as report
     from .solving import plan as plan
@@ -58,11 +60,13 @@ _HOME = {
     "Status": "methods.result",
     "Study": "studies.studying",
     "kernels": "core.kernels",
+    "load": "saving.models",
     "plan": "solving",
     "plot": "show.axes",
     "prepare": "preparing",
     "report": "show.reporting",
     "ridge_path": "pathing",
+    "save": "saving.models",
     "solve": "solving",
     "study": "studies.studying",
     "theory": "theory",

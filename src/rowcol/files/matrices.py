@@ -1,4 +1,4 @@
-"""Matrices from files: Matrix Market, NumPy's .npy and .npz, and text."""
+"""Matrices from files: Matrix Market, NumPy, MATLAB, HDF5, svmlight and plain text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import numpy as np
 import scipy.io
 import scipy.sparse as sp
 
-KINDS = (".mtx", ".mtx.gz", ".npy", ".npz", ".csv", ".tsv", ".txt")
+from .arrays import ARRAYS, arrays_from
+
+KINDS = (".mtx", ".mtx.gz", ".npy", ".npz", ".csv", ".tsv", ".txt", ".mat", ".h5", ".hdf5")
 
 
 def matrix_from(path: str | Path) -> Any:
@@ -20,7 +22,7 @@ def matrix_from(path: str | Path) -> Any:
     --------
     >>> import tempfile, numpy as np
     >>> from pathlib import Path
-    >>> from rowcol.files import matrix_from
+    >>> from rowcol.files.matrices import matrix_from
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     np.save(Path(folder) / "X.npy", np.eye(3))
     ...     matrix_from(Path(folder) / "X.npy").shape
@@ -38,24 +40,18 @@ def matrix_from(path: str | Path) -> Any:
             return found.tocsr() if sp.issparse(found) else np.asarray(found)
         if name.endswith(".npy"):
             return np.load(path, allow_pickle=False)
-        if name.endswith(".npz"):
-            return _archive(path)
+        if name.endswith(ARRAYS):
+            held = arrays_from(path)
+            if len(held) != 1:
+                raise ValueError(f"it holds {', '.join(held) or 'nothing'}: one array is wanted")
+            return next(iter(held.values()))
         with warnings.catch_warnings():
             warnings.simplefilter("error")  # an empty file is only warned of
             return np.loadtxt(path, delimiter="\t" if name.endswith(".tsv") else "," if name.endswith(".csv") else None)
-    except FileNotFoundError:
+    except (FileNotFoundError, ImportError):
         raise
     except Exception as wrong:  # whatever a broken file makes a reader say
         raise ValueError(f"{path.name} cannot be read as a matrix of numbers: {wrong}") from wrong
-
-
-def _archive(path: Path) -> Any:
-    with np.load(path, allow_pickle=False) as held:
-        if "format" in held.files:
-            return sp.load_npz(path)
-        if len(held.files) != 1:
-            raise ValueError(f"it holds {', '.join(held.files)}: one array is wanted")
-        return held[held.files[0]]
 
 
 def vector_from(path: str | Path) -> np.ndarray:

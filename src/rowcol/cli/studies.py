@@ -1,32 +1,17 @@
-"""The command line: `rowcol study`, `rowcol report`."""
+"""`rowcol study` and `rowcol report`."""
 
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
-try:
-    import typer
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-    from rich.table import Table
-except ImportError as missing:  # pragma: no cover - said in a subprocess
-    raise ImportError("the command line needs typer and rich: pip install 'rowcol[cli]'") from missing
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
 
-app = typer.Typer(
-    no_args_is_help=True,
-    add_completion=True,
-    rich_markup_mode="markdown",
-    pretty_exceptions_enable=False,
-    help="Solve X β = y by rows or by columns, and see how good the answer is.",
-)
-
-
-@app.callback()
-def _root() -> None:
-    """Solve X β = y by rows or by columns, and see how good the answer is."""
+from .common import answering, app, say
 
 
 @app.command()
@@ -56,12 +41,12 @@ def study(
 
     The exit code is 0 if every claim held, 1 if one did not, 2 if something could not be read.
     """
-    from .files import matrix_from, vector_from
-    from .show.reporting import report
-    from .studies.studying import study as run
+    from ..files.matrices import matrix_from, vector_from
+    from ..show.reporting import report
+    from ..studies.studying import study as run
 
     told = Console(stderr=True)
-    try:
+    with answering():
         if target is not None and matrix is None:
             raise ValueError("--target needs --matrix")
         X = None if matrix is None else matrix_from(matrix)
@@ -82,14 +67,11 @@ def study(
                 progress=lambda done, all_, title: bar.update(task, completed=done, total=all_, description=title),
             )
         if as_json:
-            sys.stdout.write(json.dumps(found.to_dict(), allow_nan=False, ensure_ascii=False) + "\n")
+            say(json.dumps(found.to_dict(), allow_nan=False, ensure_ascii=False))
         else:
             _show(found)
             written = report(found, out)
             Console().print(f"Look at {written}", markup=False, highlight=False, soft_wrap=True)
-    except (ValueError, TypeError, OSError, ImportError) as wrong:
-        told.print(f"error: {wrong}", style="red", markup=False, highlight=False, soft_wrap=True)
-        raise typer.Exit(2) from None
     raise typer.Exit(0 if found.ok else 1)
 
 
@@ -128,16 +110,8 @@ def report(
 
         rowcol report bench/bench.json --out bench.html
     """
-    from .show.reporting import report as write
+    from ..show.reporting import report as write
 
-    try:
+    with answering():
         written = write(source, out)
-    except (ValueError, TypeError, OSError, ImportError) as wrong:
-        Console(stderr=True).print(f"error: {wrong}", style="red", markup=False, highlight=False, soft_wrap=True)
-        raise typer.Exit(2) from None
     Console().print(f"Look at {written}", markup=False, highlight=False, soft_wrap=True)
-
-
-def main() -> None:
-    """Run it."""
-    app()

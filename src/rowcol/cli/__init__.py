@@ -1,0 +1,12 @@
+"""The command line: `rowcol solve`, `plan`, `fit`, `predict`, `evaluate`, `info`, `study` and `report`."""
+
+try:
+    import rich
+    import typer
+except ImportError as missing:  # pragma: no cover - said in a subprocess
+    raise ImportError("the command line needs typer and rich: pip install 'rowcol[cli]'") from missing
+
+from . import evaluate, fit, info, predict, solve, studies
+from .common import app, main
+
+__all__ = ["app", "evaluate", "fit", "info", "main", "predict", "rich", "solve", "studies", "typer"]

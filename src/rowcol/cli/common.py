@@ -1,0 +1,181 @@
+"""What commands share: the app, options, one line for what went wrong, and output that is whole or not there."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import os
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    help="Solve X β = y by rows or by columns, and see how good the answer is.",
+)
+
+# --- options ---------------------------------------------------------------------------------------------------------
+
+Target = Annotated[str | None, typer.Option(help="The column to explain, by name.")]
+Columns = Annotated[list[str] | None, typer.Option(help="Columns to use, such as `a,b`; all unless said.")]
+Drop = Annotated[list[str] | None, typer.Option(help="Columns to leave out, such as `id,date`.")]
+OneHot = Annotated[
+    list[str] | None, typer.Option(help="Columns of text to give a feature for each text; `all` of them.")
+]
+TargetEncode = Annotated[
+    list[str] | None, typer.Option(help="Columns of text to replace by the target's mean of such rows; `all` of them.")
+]
+Missing = Annotated[
+    str | None, typer.Option(help="Missing values: `mean` fills in, `drop` leaves out the row. An error unless said.")
+]
+Standardize = Annotated[bool, typer.Option("--standardize", help="Give every feature mean 0 and deviation 1.")]
+Tol = Annotated[float | None, typer.Option(help="The tolerance that the certificate is to meet.")]
+MaxSeconds = Annotated[float | None, typer.Option(help="Stop after so long, with the best answer so far.")]
+Memory = Annotated[str | None, typer.Option(help="How much to use beside X and y, such as `2GB`.")]
+Threads = Annotated[int | None, typer.Option(help="Threads; the environment decides unless said.")]
+RandomState = Annotated[int | None, typer.Option(help="A seed: the same seed, the same bits.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
+
+
+def listed(given: list[str] | None) -> list[str] | None:
+    """Names from options that may be given several times and may each hold several, by commas."""
+    return None if given is None else [name.strip() for row in csv.reader(given) for name in row if name.strip()]
+
+
+# --- what is said ----------------------------------------------------------------------------------------------------
+
+
+def one_line(text: Any) -> str:
+    """A message without line ends and control characters, which names in files may have."""
+    plain = "".join(one if one.isprintable() else " " for one in str(text))
+    return " ".join(plain.split())
+
+
+def note(kind: str, text: Any) -> None:
+    """A line on stderr."""
+    style = {"error": "red", "warning": "yellow"}.get(kind)
+    Console(stderr=True).print(f"{kind}: {one_line(text)}", style=style, markup=False, highlight=False, soft_wrap=True)
+
+
+def say(text: str) -> None:
+    """Text on stdout, at once, so that a pipe that is closed is noticed here."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def say_json(value: Any) -> None:
+    """JSON on stdout: no NaN, which JSON has not."""
+    say(json.dumps(jsonable(value), ensure_ascii=False, allow_nan=False))
+
+
+def jsonable(value: Any) -> Any:
+    """A value as JSON can say it; numbers that are not finite are null."""
+    if isinstance(value, dict):
+        return {str(key): jsonable(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [jsonable(one) for one in value]
+    if isinstance(value, np.ndarray):
+        return jsonable(value.tolist())
+    if isinstance(value, np.generic):
+        return jsonable(value.item())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, (bool, int, str)) else str(value)
+
+
+@contextmanager
+def answering() -> Iterator[None]:
+    """Bad input is one line and exit code 2; a pipe that is closed is no one's fault; warnings are lines too."""
+    from ..methods.result import ConvergenceWarning, StartWarning
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        note("warning", message)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # those of libraries are for programmers
+        for kind in (ConvergenceWarning, StartWarning):
+            warnings.simplefilter("always", kind)
+        warnings.showwarning = show
+        try:
+            yield
+        except BrokenPipeError:
+            _forget_stdout()
+            raise typer.Exit(0) from None
+        except (ValueError, TypeError, OSError, ImportError, MemoryError) as wrong:
+            note("error", str(wrong) or type(wrong).__name__)
+            if isinstance(wrong, OSError):
+                _forget_stdout()
+            raise typer.Exit(2) from None
+
+
+def _forget_stdout() -> None:
+    """Nothing more can be written there, so that Python does not try when it ends."""
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError):
+        try:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except (OSError, ValueError, io.UnsupportedOperation):  # it is no file, as in tests
+            return
+
+
+class Interrupt:
+    """A callback that stops a solve, with the best so far, after Ctrl-C. The second one interrupts as usual."""
+
+    def __init__(self) -> None:
+        self.asked = False
+
+    def __enter__(self) -> Interrupt:
+        self._mine = threading.current_thread() is threading.main_thread()
+        if self._mine:
+            self._before = signal.signal(signal.SIGINT, self._told)
+        return self
+
+    def _told(self, *_: Any) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
+        note("note", "stopping, with the best so far; Ctrl-C again stops at once")
+
+    def __call__(self, progress: Any) -> bool:
+        """Stop?"""
+        return self.asked
+
+    def __exit__(self, *_: Any) -> None:
+        if self._mine:
+            signal.signal(signal.SIGINT, self._before)
+
+
+def write_rows(path: Path | None, head: list[str], rows: Iterator[list[Any]]) -> None:
+    """Rows as .csv or .tsv, whole or not at all; on stdout without a path, or if it is `-`."""
+    from ..files.writing import written
+
+    if path is None or str(path) == "-":
+        csv.writer(sys.stdout, lineterminator="\n").writerows([head, *rows])
+        sys.stdout.flush()
+        return
+    separator = "\t" if path.suffix == ".tsv" else ","
+    with written(path) as file:
+        text = io.TextIOWrapper(file, "utf-8", newline="")
+        csv.writer(text, delimiter=separator, lineterminator="\n").writerows([head, *rows])
+        text.flush()
+        text.detach()  # the file is closed by the one who opened it
+
+
+def main() -> None:
+    """Run it."""
+    app()

@@ -1,0 +1,94 @@
+"""`rowcol evaluate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from .common import AsJson, answering, app, note, say, say_json
+from .predict import Model, opened
+from .reading import with_target
+
+
+@app.command()
+def evaluate(
+    model: Model,
+    source: Annotated[Path, typer.Argument(help="A table with the columns of the model, and the target.")],
+    target: Annotated[str | None, typer.Option(help="The target; the one it was fitted to unless said.")] = None,
+    at_least: Annotated[
+        float | None, typer.Option(help="Exit with 1 if R², or for classes the accuracy, is less than this.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare predictions with what is known.
+
+    Examples:
+
+        rowcol evaluate model.rowcol test.csv --target price
+
+        rowcol evaluate model.rowcol test.csv --at-least 0.9 --json
+    """
+    with answering():
+        from sklearn.base import is_classifier
+
+        from ..files.table import table_from
+
+        table = table_from(source)
+        fitted, encoder = opened(model, table, target)
+        wanted = encoder.target if target is None else target
+        if wanted is None:
+            raise ValueError(f"{model.name} does not know its target: say --target")
+        classes = is_classifier(fitted)
+        table, y = with_target(table, wanted, classes, encoder.missing if encoder.missing != "mean" else None)
+        made = encoder.encode(table)
+        for one in made.notes:
+            note("note", one)
+        if not len(made.rows):
+            raise ValueError("there is no row without a missing value")
+        found = _classified(fitted, made.X, y[made.rows]) if classes else _regressed(fitted, made.X, y[made.rows])
+        good = at_least is None or found["accuracy" if classes else "r2"] >= at_least
+        if as_json:
+            say_json({"model": type(fitted).__name__, "target": wanted, **found, "good": good})
+        else:
+            lines = [f"{type(fitted).__name__} on {found['rows']:,} rows of {table.name}, target {wanted}"]
+            lines += [f"  {name:<15}{value:.6g}" for name, value in found.items() if name != "rows"]
+            say("\n".join(lines))
+        if not good:
+            note("note", f"that is less than {at_least:g}")
+    raise typer.Exit(0 if good else 1)
+
+
+def _regressed(model: Any, X: Any, y: np.ndarray) -> dict[str, float]:
+    off = y - model.predict(X)
+    spread = float(((y - y.mean()) ** 2).sum())
+    return {
+        "rows": len(y),
+        "rmse": float(np.sqrt(np.mean(off**2))),
+        "mae": float(np.abs(off).mean()),
+        "bias": float(-off.mean()),
+        "r2": 1.0 - float((off**2).sum()) / spread if spread > 0 else float("nan"),
+    }
+
+
+def _classified(model: Any, X: Any, y: np.ndarray) -> dict[str, float]:
+    from sklearn.metrics import balanced_accuracy_score, log_loss
+
+    known = model.classes_
+    if known.dtype.kind != y.dtype.kind:  # numbers in one file, text in the other
+        y = y.astype(str) if known.dtype.kind in "UO" else np.array([_whole(one) for one in y])
+    found = model.predict(X)
+    out = {"rows": len(y), "accuracy": float(np.mean(found == y))}
+    out["balanced"] = float(balanced_accuracy_score(y, found))
+    if hasattr(model, "predict_proba") and np.isin(y, known).all():
+        out["log_loss"] = float(log_loss(y, model.predict_proba(X), labels=known))
+    return out
+
+
+def _whole(value: Any) -> Any:
+    try:
+        return int(value)
+    except ValueError:
+        raise ValueError(f"the target has {str(value)[:40]!r}, and the model's classes are whole numbers") from None

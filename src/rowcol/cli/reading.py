@@ -1,0 +1,77 @@
+"""X and y from what a command was given: two files of numbers, or a table and the name of its target."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .common import listed, note
+
+
+def system_from(source: Path, right: Path | None, target: str | None, options: dict[str, Any]) -> tuple[Any, Any, Any]:
+    """X, y and the names of X's columns, or None where they have none."""
+    from ..files.matrices import matrix_from, vector_from
+
+    if right is not None:
+        if target is not None or any(options.values()):
+            raise ValueError("columns are named in a table; a second file is y itself: leave out one of them")
+        return matrix_from(source), vector_from(right), None
+    if target is None:
+        raise ValueError("say which column is y by --target, or name a second file with y")
+    encoder, X, y = encoded(source, target, options)
+    return X, y, encoder.features
+
+
+def encoded(source: Path, target: str, options: dict[str, Any], classes: bool = False) -> tuple[Any, Any, Any]:
+    """The Encoder for a table, X and y; what a person should know is noted on stderr."""
+    from ..files.encoder import learned
+    from ..files.table import table_from
+
+    options = {name: listed(value) if isinstance(value, list) else value for name, value in options.items()}
+    table, y = with_target(table_from(source, (target,)), target, classes, options["missing"])
+    numbers = _as_numbers(y) if options.get("target_encode") else None
+    encoder, made = learned(table, target=target, y=numbers, **options)
+    for one in made.notes:
+        note("note", one)
+    return encoder, made.X, y[made.rows]
+
+
+def with_target(table: Any, target: str, classes: bool, missing: str | None) -> tuple[Any, np.ndarray]:
+    """The rows that have a target, and the target: numbers, or classes."""
+    y = table.column(target)
+    text = target in table.text
+    gone = np.array([one is None for one in y]) if text else np.isnan(y)
+    if gone.any():
+        if missing != "drop":
+            row, more = int(np.argmax(gone)) + 1, int(gone.sum()) - 1
+            raise ValueError(
+                f"{table.name}: row {row} has no target {target!r}, nor have {more:,} more: leave out such rows "
+                "(missing='drop')"
+            )
+        note("note", f"{int(gone.sum()):,} rows have no target and are left out")
+        table, y = table.rows(~gone), y[~gone]
+    if not len(y):
+        raise ValueError(f"{table.name} has no row with a target")
+    if text and not classes:
+        raise ValueError(f"the target {target!r} is text, such as {y[0][:40]!r}: a classifier would take it as classes")
+    if not text and not np.isfinite(y).all():
+        raise ValueError(f"{table.name}: row {int(np.argmax(np.isinf(y))) + 1}, column {target!r} is infinite")
+    if not classes:
+        return table, y
+    if text:
+        return table, np.array([str(one) for one in y])
+    if not (y == np.round(y)).all():
+        raise ValueError(f"the target {target!r} has fractions, so it is no class: use a regression")
+    return table, y.astype(np.int64)
+
+
+def _as_numbers(y: np.ndarray) -> np.ndarray:
+    """Of two classes, 1 for the second; regressions have numbers as it is."""
+    if y.dtype.kind == "f":
+        return y
+    found = np.unique(y)
+    if len(found) > 2:
+        raise ValueError(f"target means are of numbers or of two classes, and there are {len(found)}: use one-hot")
+    return (y == found[-1]).astype(float)

@@ -1,0 +1,71 @@
+"""Named arrays from files that hold several: .npz, MATLAB's .mat and HDF5."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.io
+import scipy.sparse as sp
+
+ARRAYS = (".npz", ".mat", ".h5", ".hdf5")
+SWELL = 1100  # no compression that HDF5 has makes more of a byte: what declares more is forged
+
+
+def needed(module: str, for_what: str) -> Any:
+    """A module of the extra `files`, or an error that names it.
+
+    Examples
+    --------
+    >>> from rowcol.files.arrays import needed
+    >>> needed("no_such_module", "a table")
+    Traceback (most recent call last):
+    ...
+    ImportError: a table needs no_such_module: pip install 'rowcol[files]'
+    """
+    try:
+        return import_module(module)
+    except ImportError as missing:
+        raise ImportError(f"{for_what} needs {module.split('.')[0]}: pip install 'rowcol[files]'") from missing
+
+
+def arrays_from(path: Path) -> dict[str, Any]:
+    """The arrays of numbers in a file, by name, in its order."""
+    name = path.name.lower()
+    if name.endswith(".npz"):
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as held:
+            if "format" in held.files:
+                return {"X": sp.load_npz(path)}
+            return {key: held[key] for key in held.files}
+    if name.endswith(".mat"):
+        try:
+            found = scipy.io.loadmat(path)
+        except NotImplementedError:  # from MATLAB 7.3 on it is HDF5, which lies the other way round
+            return {key: np.ascontiguousarray(value.T) for key, value in _datasets(path).items()}
+        return {key: value for key, value in found.items() if not key.startswith("__") and _is_numbers(value)}
+    return _datasets(path)
+
+
+def _is_numbers(value: Any) -> bool:
+    return sp.issparse(value) or (isinstance(value, np.ndarray) and value.dtype.kind in "biuf")
+
+
+def _datasets(path: Path) -> dict[str, np.ndarray]:
+    """The datasets at the top of an HDF5 file. Links to other files are not followed."""
+    h5py = needed("h5py", f"{path.name}, an HDF5 file,")
+    out = {}
+    with h5py.File(path, "r") as held:
+        for key in held:
+            if not isinstance(held.get(key, getlink=True), h5py.HardLink):
+                continue
+            one = held[key]
+            if not isinstance(one, h5py.Dataset) or one.dtype.kind not in "biuf":
+                continue
+            if one.is_virtual or one.external:
+                raise ValueError(f"{key} lies in another file, which is not followed")
+            if one.size * one.dtype.itemsize > SWELL * path.stat().st_size:
+                raise ValueError(f"{key} declares {one.size:,} numbers, more than the file can hold")
+            out[key] = one[()]
+    return out

@@ -1,0 +1,93 @@
+"""A tree of JSON and its arrays, in one file: a zip, stored and not compressed, so that sizes cannot lie.
+
+What a file declares is held against what it has before anything is allocated for it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.lib import format as npy
+
+from ..files.writing import written
+
+TREE = "model.json"
+MOST = 10_000  # members
+LONGEST = 256_000_000  # bytes of JSON
+PART = 1 << 24  # bytes read at a time
+KINDS = "biufcU"  # of numbers and of text: no objects, no records
+
+
+def write(path: str | Path, tree: dict[str, Any], arrays: list[np.ndarray]) -> None:
+    """Write a tree and its arrays, all or nothing; the same ones make the same bytes."""
+    with written(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as held:
+        with held.open(zipfile.ZipInfo(TREE), "w") as member:
+            member.write(json.dumps(tree, ensure_ascii=False, allow_nan=False, indent=1).encode())
+        for k, array in enumerate(arrays):
+            with held.open(zipfile.ZipInfo(f"{k}.npy"), "w", force_zip64=True) as member:
+                npy.write_array(member, array, allow_pickle=False)
+
+
+def read(path: str | Path) -> tuple[dict[str, Any], list[np.ndarray]]:
+    """The tree and its arrays; a ValueError that names the file if it is none, or has been damaged."""
+    path = Path(path)
+    if not path.exists():
+        raise FileNotFoundError(f"there is no file {path}")
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder: name a file in it")
+    try:
+        with open(path, "rb") as file, zipfile.ZipFile(file) as held:
+            return _read(held, os.fstat(file.fileno()).st_size)
+    except (PermissionError, MemoryError):
+        raise
+    except Exception as wrong:  # whatever forged or cut bytes make a reader say
+        told = (str(wrong).splitlines() or [type(wrong).__name__])[0][:200]
+        raise ValueError(f"{path.name} is no model of rowcol, or it is damaged: {told}") from wrong
+
+
+def _read(held: zipfile.ZipFile, size: int) -> tuple[dict[str, Any], list[np.ndarray]]:
+    members = held.infolist()
+    if len(members) > MOST:
+        raise ValueError(f"it has {len(members):,} parts")
+    names = [one.filename for one in members]
+    if sorted(names) != sorted([TREE, *(f"{k}.npy" for k in range(len(names) - 1))]):
+        raise ValueError(f"its parts are not {TREE} and numbered .npy files")
+    if any(one.compress_type != zipfile.ZIP_STORED or one.file_size != one.compress_size for one in members):
+        raise ValueError("its parts are not stored as they are")
+    if sum(one.file_size for one in members) > size:
+        raise ValueError("its parts are larger than the file")
+    if held.getinfo(TREE).file_size > LONGEST:
+        raise ValueError(f"{TREE} is too large")
+    tree = json.loads(held.read(TREE).decode())
+    if not isinstance(tree, dict):
+        raise ValueError(f"{TREE} holds no model")
+    return tree, [_array(held, held.getinfo(f"{k}.npy")) for k in range(len(names) - 1)]
+
+
+def _array(held: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
+    with held.open(member) as file:
+        version = npy.read_magic(file)
+        if version not in ((1, 0), (2, 0)):
+            raise ValueError(f"{member.filename} has an unknown header")
+        header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+        shape, fortran, dtype = header(file)
+        if dtype.kind not in KINDS or not dtype.itemsize:
+            raise ValueError(f"{member.filename} holds {dtype}: numbers or text are wanted")
+        if min(shape, default=0) < 0 or len(shape) > 3:
+            raise ValueError(f"{member.filename} has no shape")
+        room = member.file_size - file.tell()
+        if math.prod(shape) * dtype.itemsize != room:
+            raise ValueError(f"{member.filename} declares shape {shape}, and has {room} bytes")
+        flat = np.empty(math.prod(shape), dtype)
+        raw = flat.view(np.uint8) if flat.size else np.empty(0, np.uint8)
+        for start in range(0, room, PART):
+            part = file.read(min(PART, room - start))
+            raw[start : start + len(part)] = np.frombuffer(part, np.uint8)
+        file.read()  # to the end, where the checksum is
+    return flat.reshape(shape[::-1]).T if fortran else flat.reshape(shape)
