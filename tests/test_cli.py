@@ -147,3 +147,33 @@ def test_the_module_and_its_help():
     )
     assert "rowcol study --quick" in done.stdout
     assert "--matrix" in done.stdout
+
+
+def test_what_spreadsheets_write_is_read(tmp_path):
+    (tmp_path / "X.csv").write_bytes(b"\xef\xbb\xbf1,2\n3,5\n4,4\n")
+    np.testing.assert_array_equal(matrix_from(tmp_path / "X.csv"), [[1, 2], [3, 5], [4, 4]])
+    (tmp_path / "one.csv").write_text("1\n2\n3\n")
+    assert matrix_from(tmp_path / "one.csv").shape == (3, 1)
+    out = tmp_path / "one.html"
+    done = run.invoke(app, ["study", "--matrix", str(tmp_path / "one.csv"), "--seeds", "2", "--out", str(out)])
+    assert done.exit_code == 0, done.output
+
+
+def test_where_a_report_cannot_go_is_said_before_the_study(tmp_path, monkeypatch):
+    from rowcol.studies import studying
+
+    monkeypatch.setattr(studying, "study", lambda *a, **k: pytest.fail("it was run"))
+    for out in ("x.pdf", "none/x.html"):
+        done = run.invoke(app, ["study", "--out", str(tmp_path / out)])
+        assert done.exit_code == 2
+        assert "path" in done.stderr
+
+
+def test_names_of_files_are_text(tmp_path):
+    name = os.fsdecode(b"[red]\xff[b].npy")
+    np.save(tmp_path / name, np.arange(6.0).reshape(3, 2))
+    out = tmp_path / "x.html"
+    done = run.invoke(app, ["study", "--matrix", str(tmp_path / name), "--seeds", "2", "--out", str(out)])
+    assert done.exit_code == 0, done.output
+    assert "[red]" in done.output
+    assert "[red]" in out.read_text()

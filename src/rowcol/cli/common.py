@@ -97,6 +97,10 @@ def jsonable(value: Any) -> Any:
     return value if value is None or isinstance(value, (bool, int, str)) else str(value)
 
 
+# what bad input can make libraries say
+WRONG = (ValueError, TypeError, OSError, ImportError, MemoryError, ArithmeticError, LookupError, RecursionError)
+
+
 @contextmanager
 def answering() -> Iterator[None]:
     """Bad input is one line and exit code 2; a pipe that is closed is no one's fault; warnings are lines too."""
@@ -115,7 +119,7 @@ def answering() -> Iterator[None]:
         except BrokenPipeError:
             _forget_stdout()
             raise typer.Exit(0) from None
-        except (ValueError, TypeError, OSError, ImportError, MemoryError) as wrong:
+        except WRONG as wrong:
             note("error", str(wrong) or type(wrong).__name__)
             if isinstance(wrong, OSError):
                 _forget_stdout()

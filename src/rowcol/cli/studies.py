@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
@@ -42,17 +43,19 @@ def study(
     The exit code is 0 if every claim held, 1 if one did not, 2 if something could not be read.
     """
     from ..files.matrices import matrix_from, vector_from
-    from ..show.reporting import report
+    from ..show.reporting import report, target_of
     from ..studies.studying import study as run
 
     told = Console(stderr=True)
     with answering():
+        if not as_json:
+            target_of(out)  # before minutes are spent
         if target is not None and matrix is None:
             raise ValueError("--target needs --matrix")
         X = None if matrix is None else matrix_from(matrix)
         y = None if target is None else vector_from(target)
         chosen = None if parts is None else [part.strip() for part in parts.split(",")]
-        name = "X" if matrix is None else matrix.name
+        name = "X" if matrix is None else matrix.name.encode("utf-8", "replace").decode("utf-8")
         columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
         with Progress(*columns, console=told, transient=True, disable=not told.is_terminal) as bar:
             task = bar.add_task("study", total=1)
@@ -64,7 +67,9 @@ def study(
                 parts=chosen,
                 random_state=random_state,
                 name=name,
-                progress=lambda done, all_, title: bar.update(task, completed=done, total=all_, description=title),
+                progress=lambda done, all_, title: bar.update(
+                    task, completed=done, total=all_, description=escape(title)
+                ),
             )
         if as_json:
             say(json.dumps(found.to_dict(), allow_nan=False, ensure_ascii=False))
@@ -77,7 +82,7 @@ def study(
 
 def _show(found: Any) -> None:
     """The claims, chapter by chapter."""
-    table = Table(title=found.title, title_justify="left", show_lines=False, expand=False)
+    table = Table(title=_plain(found.title), title_justify="left", show_lines=False, expand=False)
     for head in ("", "claim", "predicted", "measured"):
         table.add_column(head, overflow="fold")
     for part in found.parts:

@@ -47,7 +47,8 @@ def matrix_from(path: str | Path) -> Any:
             return next(iter(held.values()))
         with warnings.catch_warnings():
             warnings.simplefilter("error")  # an empty file is only warned of
-            return np.loadtxt(path, delimiter="\t" if name.endswith(".tsv") else "," if name.endswith(".csv") else None)
+            comma = "\t" if name.endswith(".tsv") else "," if name.endswith(".csv") else None
+            return np.loadtxt(path, delimiter=comma, ndmin=2, encoding="utf-8-sig")  # spreadsheets begin with a mark
     except (FileNotFoundError, ImportError):
         raise
     except Exception as wrong:  # whatever a broken file makes a reader say

@@ -53,7 +53,7 @@ def report(what: Any, path: str | os.PathLike, X: Any = None, y: Any = None) -> 
     ...     page.name, page.stat().st_size < 3_000_000
     ('solve.html', True)
     """
-    target = _target(path)
+    target = target_of(path)
     book = book_of(what, X, y)
     if target.suffix.lower() == ".html":
         return _write(target, page(book).encode("utf-8"))
@@ -99,7 +99,8 @@ def _tells(what: Any) -> bool:
     return callable(getattr(what, "book", None))
 
 
-def _target(path: Any) -> Path:
+def target_of(path: Any) -> Path:
+    """A path that a report can be written to, or an error."""
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"path must be the name of a file, got {path!r}")
     target = Path(path)
