@@ -19,7 +19,7 @@ demo: $(READY)  ## solve the named problems by rows, by columns and by both; dra
 	$(BIN)/python examples/demo.py
 
 test: $(READY)  ## the tests, documentation examples included
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal --durations=20 -rs
 
 check: $(READY)  ## style and types
 	$(BIN)/ruff check .

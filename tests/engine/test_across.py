@@ -5,13 +5,12 @@ import pytest
 
 from rowcol.engine.across import ROWS, across
 
+SIZES = [(n, True) for n in (1, 3, 4, 9, ROWS, ROWS + 6)] + [(n, False) for n in (1, 3, 4, 9)]  # plain Python is slow
 
-@pytest.mark.parametrize("n", [1, 3, 4, 9, ROWS, ROWS + 6])
+
 @pytest.mark.parametrize("ends", [(0, 31), (5, 20), (7, 7)])
-@pytest.mark.parametrize("compiled", [True, False])
-def test_across_adds_every_sum(n, ends, compiled, rng):
-    if not compiled and n > 9:
-        pytest.skip("slow as plain Python")
+@pytest.mark.parametrize(("n", "compiled"), SIZES)
+def test_across_adds_every_sum(n, compiled, ends, rng):
     a, alpha, r, beta = (rng.standard_normal(k) for k in ((n, 31), n, n, 31))
     pulled, (image, slope, square) = rng.standard_normal(n), rng.standard_normal((3, 31))
     there, part = slice(*ends), a[:, slice(*ends)]
