@@ -95,7 +95,8 @@ def gram_and_slope(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray
     """XᵀX and yX of a tall dense X of real numbers, every block of which is read once: y is (q, n)."""
     n, p = X.shape
     G, slope = np.zeros((p, p), y.dtype), np.zeros((len(y), p), y.dtype)
-    for i in range(0, n, step := max(CACHED // (8 * p), p)):
+    room = CACHED if X.flags.c_contiguous else BLOCK_BYTES  # long columns are quicker than short ones in cache
+    for i in range(0, n, step := max(room // (8 * p), p)):
         part = np.asarray(X[i : i + step], dtype=y.dtype)
         G += part.T @ part
         slope += y[:, i : i + step] @ part
@@ -112,14 +113,14 @@ def quick_gram(
     """
     n, p = X.shape
     step = max(min(CACHED // (8 * p), 16_384), 8 * p)
-    if tol < 2 * SINGLE or n < 4 * step:
+    if tol < 2 * SINGLE or n < 4 * step or not X.flags.c_contiguous:  # columns gain nothing: they are read in long runs
         return None
     few = X[:256]  # foretell by these first, without BLAS: SciPy's threads would then be in the way of NumPy's
     size = float(np.einsum("ij,ij->j", few, few).max()) * n / len(few)
     if not tol > 8 * SINGLE * np.sqrt(1 + size / alpha):
         return None
     G, slope = np.zeros((p, p)), np.zeros((len(y), p))
-    space = np.empty((step, p), np.float32, order="C" if X.flags.c_contiguous else "F")
+    space = np.empty((step, p), np.float32)
     for i in range(0, n, step):
         part = X[i : i + step]
         few = space[: len(part)]
