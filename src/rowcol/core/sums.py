@@ -65,8 +65,7 @@ def sums(
     if by.side == "operator":
         rho = y - times(by, beta)
         return Sums(rho, back(by, rho), rho, None if alpha is None else back(by, alpha), None, (p, n))
-    # Short rows are quicker by our own loop; but not by threads of ours beside those of BLAS, which wait by running.
-    few = len(beta) < SEVERAL and n >= p and one_pass(by) and by.pool is None
+    few = len(beta) < SEVERAL and n >= p and one_pass(by)  # short rows are quicker by our own loop
     if by.blas and weight is None and by_blas(by, beta) and not few:
         return _across(by, y, beta, alpha, squares, expected) if n < p else _down(by, y, beta, alpha, squares)
     if by.side == "cols":  # weights are all ones here: weighted columns are scaled beforehand
