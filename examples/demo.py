@@ -60,7 +60,7 @@ def main() -> None:
     scan_picture(scan, folder / "scan.png")
     rowcol.report(scan_result, folder / "scan.html")
 
-    print("\n6. The paper, run: every setting over 12 seeds, each measured curve beside its bound (some 20 seconds).\n")
+    print("\n6. The paper, run: every setting over 12 seeds, each measured curve beside its bound.\n")
     found = rowcol.study(quick=True)
     print(found)
     rowcol.report(found, folder / "study.html")

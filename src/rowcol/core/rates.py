@@ -11,7 +11,6 @@ import math
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
 
 
 def kernel_step_rate(K: np.ndarray, lam: Any) -> float:
@@ -54,6 +53,8 @@ def steps_to(rate: float, share: float) -> float:
 
 def extended_steps_to(rate: float, extra: float, share: float) -> float:
     """Pairs of steps after which rate^k (1 + k·extra) stays within `share`: extended Kaczmarz, whose target moves."""
+    from scipy.optimize import brentq  # every solve reads this file, and few ask for this
+
     if rate >= 1.0:
         return math.inf
     peak = max(-1.0 / math.log(rate) - 1.0 / extra, 0.0) if extra > 0 else 0.0  # up to here it may rise

@@ -48,9 +48,9 @@ class Part:
         """Walk this chapter's seeds."""
         return walked(on, looks_at(passes, on, count), error, self.seeds, self.seed)
 
-    def beside(self, trace: Trace, rate: Rate, name: str, family: str, norm: float | None = None) -> list[Curve]:
+    def beside(self, trace: Trace, rate: Rate, name: str, family: str) -> list[Curve]:
         """A measured curve, its bound, their row in the table of rates, and the claim that the bound holds."""
-        start = trace.mean[0] if norm is None else norm
+        start = trace.mean[0]
         bound = start * rate.bound(trace.steps)
         fitted, holds = fitted_rate(trace), within(trace, bound)
         lines = rate.lines
