@@ -7,6 +7,7 @@ the fastest turn of each counts. Errors are measured in both stages, outside the
 
 from __future__ import annotations
 
+import os
 import time
 import warnings
 from collections.abc import Iterable
@@ -21,6 +22,8 @@ from solvers import SOLVERS, TOLERANCES, Answer, Solver
 
 SLOWER = 20  # times the best: one turn is enough to know
 HOPELESS = 50  # times the best, in one call of a search: a rival is given up
+# BLAS' threads wait by running, for some hundredths of a second: who comes next would have half a machine
+REST = 0.1 if os.environ.get("OMP_NUM_THREADS") != "1" else 0.0
 SLACK = 1.01  # threads may move the last digits between two runs of one setting
 
 
@@ -57,12 +60,14 @@ class Job:
     rounds: int = 0
     targets: list[float] = field(default_factory=list)
 
-    def again(self, data: Dataset, budget: Budget) -> None:
-        """One timed turn; the worst error of all turns stands."""
+    def again(self, data: Dataset, budget: Budget) -> float:
+        """One timed turn, after a rest; its seconds. The worst error of all turns stands."""
+        time.sleep(REST)
         answer, seconds = timed(self.solver, data, self.setting, budget)
         self.error = max(self.error, error_of(answer.beta, data.truth))
         self.seconds = seconds if self.rounds == 0 else min(self.seconds, seconds)
         self.rounds += 1
+        return seconds
 
 
 def timed(solver: Solver, data: Dataset, setting: Any, budget: Budget) -> tuple[Answer, float]:
@@ -140,15 +145,13 @@ def race(jobs: list[Job], data: Dataset, budget: Budget) -> None:
             job.rounds = 1
         else:
             live.append(job)
-    began = time.perf_counter()
+    spent = 0.0
     for turn in range(budget.turns):
-        start = time.perf_counter()
-        for job in live if turn % 2 == 0 else live[::-1]:
-            job.again(data, budget)
+        took = sum(job.again(data, budget) for job in (live if turn % 2 == 0 else live[::-1]))
         best = {t: min(job.seconds for job in jobs if t in job.targets) for t in data.targets if _reached(jobs, t)}
         live = [job for job in live if any(job.seconds <= SLOWER * best[t] for t in job.targets)]
-        now = time.perf_counter()
-        if now - began + (now - start) > budget.race:
+        spent += took
+        if spent + took > budget.race:
             break
 
 

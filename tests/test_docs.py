@@ -75,6 +75,7 @@ def test_the_costs_named_on_the_page_are_those_it_decides_by():
     assert f"a sketch {costs.SKETCH:g}," in page
     n, p = 1_000_000, 36
     X = np.broadcast_to(np.zeros(1), (n, p))
-    assert "3 + m/18 passes" in page
-    assert costs.gram_passes(X) == pytest.approx(3 + p / 18, rel=1e-3)
-    assert costs.gram_passes(X.astype(np.float32)) == pytest.approx(2 * (3 + p / 18), rel=1e-3)
+    assert "3 + m/28 passes" in page
+    assert costs.gram_passes(X) == pytest.approx(3 + p / 28, rel=1e-3)
+    assert costs.gram_passes(X.T) == pytest.approx(6 + p / 28, rel=1e-3)
+    assert costs.gram_passes(X.astype(np.float32)) == pytest.approx(2 * (3 + p / 28), rel=1e-3)

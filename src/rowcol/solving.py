@@ -16,6 +16,7 @@ from threadpoolctl import threadpool_limits
 from .asking import How, choice_for, how_to, plan_for, plan_of, preconditioner_of, start_of
 from .core.centre import centred, intercepts
 from .core.problem import Problem, answer, problem
+from .core.threads import SHARED, single_blas
 from .fitting import fit, plan_fit
 from .methods.choose import Choice, Plan, with_learned
 from .methods.costs import BY_LINES
@@ -220,18 +221,19 @@ def _no_centers(n_centers: Any) -> None:
 
 def result_for(asked: Problem, how: How, x0: Any, kept: Kept, began: float, fit_intercept: bool = False) -> Result:
     """Problem -> Plan -> Mover -> loop -> Result."""
-    offset = None
-    if fit_intercept:
-        asked, offset = centred(asked)
-    beta0, alpha0 = start_of(x0, asked)
-    method, stop = how.method, how.stop
+    offset, method, stop = None, how.method, how.stop
     with ExitStack() as stack:
         stack.enter_context(np.errstate(over="ignore", invalid="ignore", divide="ignore"))  # it is found, and said
         if how.limit_blas is not None:
             stack.enter_context(threadpool_limits(how.limit_blas, "blas"))
+        if how.jobs > 1 and min(asked.X.shape) <= SHARED and not isinstance(asked.X, LinearOperator):
+            stack.enter_context(single_blas())  # our threads share X, and what else there is is too short for others
+        pool = stack.enter_context(ThreadPoolExecutor(how.jobs)) if how.jobs > 1 else None
+        if fit_intercept:
+            asked, offset = centred(asked, pool)
+        beta0, alpha0 = start_of(x0, asked)
         choice = choice_for(asked, how, kept)
         plan = plan_of(asked, how, choice, foretell=False)
-        pool = stack.enter_context(ThreadPoolExecutor(how.jobs)) if how.jobs > 1 else None
         way = Way(
             asked,
             how.sampler,

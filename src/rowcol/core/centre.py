@@ -7,6 +7,7 @@ without b in X − 1x̄ᵀ and y − ȳ. `centred` says so, products and factors
 
 from __future__ import annotations
 
+from concurrent.futures import Executor
 from itertools import pairwise
 from typing import Any
 
@@ -22,13 +23,13 @@ PART = 250_000  # numbers looked at together
 CANCELS = 1e-4  # of Σw x²: what is less after the mean is taken off is summed again
 
 
-def centred(problem: Problem) -> tuple[Problem, np.ndarray]:
+def centred(problem: Problem, pool: Executor | None = None) -> tuple[Problem, np.ndarray]:
     """The Problem without its intercept, and the means of y."""
     n = problem.X.shape[0]
     w = np.ones(n) if problem.weight is None else problem.weight
     total = w.sum()
     with np.errstate(over="ignore", invalid="ignore"):
-        mean, column2 = _moments(problem.X, w)
+        mean, column2 = _moments(problem.X, w, pool)
     if not np.isfinite(mean).all() or (column2 is not None and not np.isfinite(column2).all()):
         raise ValueError(explain_values(problem.X))
     live = None
@@ -86,12 +87,12 @@ def centred_copy(X: np.ndarray, shift: Shift, root: np.ndarray | None = None) ->
     return out
 
 
-def _moments(X: Any, w: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+def _moments(X: Any, w: np.ndarray, pool: Executor | None = None) -> tuple[np.ndarray, np.ndarray | None]:
     """x̄ and Σ_i w_i |x_ij − x̄_j|²: by one compiled pass, and anew where that cancels; no squares of an operator."""
     total = w.sum()
     if isinstance(X, LinearOperator):
         return np.asarray(X.rmatvec(w.astype(X.dtype))).reshape(-1).conj() / total, None
-    by, n = products(X), X.shape[0]
+    by, n = products(X, pool), X.shape[0]
     kind = np.complex128 if np.iscomplexobj(X) else np.float64
     even = bool((w == w[0]).all())
     nothing = np.zeros((1, X.shape[1]), kind)

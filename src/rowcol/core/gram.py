@@ -20,9 +20,9 @@ import scipy.sparse as sp
 
 from ..engine.tiles import Absolute, Dot, Ratio, Square, band, bend, fill, spend
 from .kernels import Function, Precomputed
-from .products import spread
 from .recipes import Kernel, Product, Scaled, Sum
 from .sides import Leaf, Side, leaves_of, points, settle, side_of, some_of, symmetric, tree_error
+from .threads import spread
 
 WIDE, NARROW = 1024, 512  # points in a tile; narrower where there are few, so that threads have enough to share
 LINES = 256  # of a tile that is written out

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable
 from concurrent.futures import Executor
-from itertools import chain as chained
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,13 +20,14 @@ from scipy.sparse.linalg import LinearOperator
 from ..engine.across import across
 from ..engine.lines import BLOCK, Dense, Sparse, Woven, extent, misfits, norms, pulls, pushes, residuals
 from .problem import Shift
+from .threads import AHEAD, by_threads, spread
 from .view import PIECE, View, col_lines, pieces, row_lines
 
 CACHED = 4_000_000  # bytes of X that are still in cache when they are multiplied with again
 ACROSS = 6_000_000  # the same, of blocks of columns: short pieces of rows cost more than what they miss of the cache
 SEVERAL = 4  # vectors from which on products of matrices are quicker than ours
-AHEAD = 8  # calls that may wait to be read, where threads share them
-WAITING = 4_000_000  # bytes of what they give, where that is little
+LONG = 10_000_000  # bytes of X that a thread multiplies with at a time
+SMALL = 500_000  # bytes: one thread is quicker on its own
 SHORT_ROW = 64_000  # bytes: a row this short is still in the first caches when `residuals` pushes what it pulled
 
 
@@ -100,7 +101,7 @@ def times(by: Products, v: np.ndarray) -> np.ndarray:
     if by.side == "operator":
         out = _operate(by.X.matvec, v)
     elif by_blas(by, v):
-        out = np.ascontiguousarray(v @ by.X.T)
+        out = _by_blas(by, by.X, v)
     elif by.side == "rows":
         out = pull_all(by, v)
     else:
@@ -113,7 +114,7 @@ def back(by: Products, u: np.ndarray) -> np.ndarray:
     if by.side == "operator":
         out = _operate(by.X.rmatvec, u)
     elif by_blas(by, u):
-        out = np.ascontiguousarray((u.conj() @ by.X).conj())
+        out = _by_blas(by, by.X.T, u.conj()).conj()
     elif by.side == "rows":
         out = push_all(by, u)
     else:
@@ -128,15 +129,18 @@ def normal(by: Products, v: np.ndarray) -> tuple[np.ndarray, float]:
         return _by_rows(by, v), 1.0  # a tenth to a third less than BLAS takes on blocks; of more vectors, BLAS is ahead
     if _by_blocks(by, v) and p <= n:
         out, w = np.zeros_like(v), v.astype(by.X.dtype, copy=False)
-        for i in range(0, n, step := max(CACHED // (p * w.itemsize), 1)):
+
+        def down(i: int) -> np.ndarray:
             part = by.X[i : i + step]
             if by.shift is None:
-                out += ((w @ part.T).conj() @ part).conj()
-                continue
+                return ((w @ part.T).conj() @ part).conj()
             ones = by.shift.ones[i : i + step]
             there = w @ part.T - np.multiply.outer(v @ by.shift.mean, ones)
-            out += (there.astype(w.dtype, copy=False).conj() @ part).conj()
-            out -= np.multiply.outer(there @ ones, by.shift.mean.conj())
+            pulled = (there.astype(w.dtype, copy=False).conj() @ part).conj()
+            return pulled - np.multiply.outer(there @ ones, by.shift.mean.conj())
+
+        for part in by_threads(by.pool, down, range(0, n, step := max(CACHED // (p * w.itemsize), 1)), out.nbytes):
+            out += part
         return out if by.shift is None or by.shift.live is None else out * by.shift.live, 1.0
     if by.pool is None and isinstance(by.lines, Sparse) and by.X.dtype == v.dtype:
         # one thread: SciPy's two loops, each simpler than ours, take two thirds of the time of our one
@@ -154,13 +158,17 @@ def conormal(by: Products, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, float
     if _by_blocks(by, v) and n <= p:
         w = v.astype(by.X.dtype, copy=False)
         u, out = np.empty((len(v), p), w.dtype), np.zeros_like(v)
-        for j in range(0, p, step := max(ACROSS // (n * w.itemsize), 1)):
-            part = by.X[:, j : j + step]
-            u[:, j : j + step] = (w.conj() @ part).conj()
+
+        def wide(j: int) -> np.ndarray:
+            part, some = by.X[:, j : j + step], slice(j, j + step)
+            u[:, some] = (w.conj() @ part).conj()
             if by.shift is not None:
-                u[:, j : j + step] -= np.multiply.outer(v @ by.shift.ones, by.shift.mean[j : j + step].conj())
-                u[:, j : j + step] *= 1.0 if by.shift.live is None else by.shift.live[j : j + step]
-            out += u[:, j : j + step] @ part.T
+                u[:, some] -= np.multiply.outer(v @ by.shift.ones, by.shift.mean[some].conj())
+                u[:, some] *= 1.0 if by.shift.live is None else by.shift.live[some]
+            return u[:, some] @ part.T
+
+        for part in by_threads(by.pool, wide, range(0, p, step := max(ACROSS // (n * w.itemsize), 1)), out.nbytes):
+            out += part
         return u, out if by.shift is None else out - lifted(by, u), 1.0
     u = back(by, v)
     return u, times(by, u), 2.0
@@ -292,25 +300,22 @@ def push_all(by: Products, c: np.ndarray) -> np.ndarray:
     return out
 
 
-def spread(pool: Executor | None, f: Callable, items: list, part: int = WAITING) -> Iterable:
-    """f of every item, in order; by several threads if there is a pool, a few items ahead of the reader at most.
+def _by_blas(by: Products, A: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """v Aᵀ, where A is X or its transpose; threads share its longer side."""
+    rows, cols = A.shape
+    if by.pool is None or A.nbytes < SMALL:
+        return np.ascontiguousarray(v @ A.T)
+    long = max(rows, cols)
+    cuts = range(0, long, step := -(-long // (AHEAD * -(-A.nbytes // (AHEAD * LONG)))))
+    if rows < cols:
+        return sum(by_threads(by.pool, lambda i: v[:, i : i + step] @ A[:, i : i + step].T, cuts, 8 * rows * len(v)))
+    out = np.empty((len(v), rows), np.result_type(v, A))
 
-    `part`: bytes of what f gives. Where that is little, threads take several items at once, as each handing over costs.
-    """
-    if pool is None or len(items) < 2:
-        return map(f, items)
-    step = max(min(-(-len(items) // AHEAD), WAITING // (AHEAD * max(part, 1))), 1)
-    return chained.from_iterable(_ahead(pool, f, [items[i : i + step] for i in range(0, len(items), step)]))
+    def fill(i: int) -> None:
+        out[:, i : i + step] = v @ A[i : i + step].T
 
-
-def _ahead(pool: Executor, f: Callable, groups: list[list]) -> Iterable[list]:
-    waiting = []
-    for group in groups:
-        waiting.append(pool.submit(lambda some: [f(item) for item in some], group))
-        if len(waiting) >= AHEAD:  # so that few parts wait in memory
-            yield waiting.pop(0).result()
-    for one in waiting:
-        yield one.result()
+    deque(by_threads(by.pool, fill, cuts, 0), maxlen=0)
+    return out
 
 
 def width_of(by: Products) -> int:

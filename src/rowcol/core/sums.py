@@ -1,14 +1,16 @@
 """What an exact look sums: ρ = y − Xβ, XᴴWρ, Xᴴα and ‖X_j‖², and how long the chains of these sums are.
 
 By the lines of X, compiled, where bits must not depend on who multiplies, X is sparse or short rows stay in cache; a
-wide X for one β by tiles of our own, which read it once for all but XᴴWρ; the rest by BLAS on blocks, which brings its
-own threads. A bound of k·2⁻⁵³ holds for a sum of k terms in whatever order BLAS takes them, so blocks keep k small.
+wide X for one β by tiles of our own, which read it once for all but XᴴWρ; the rest by BLAS on blocks, which our
+threads share where X is tall. A bound of k·2⁻⁵³ holds for a sum of k terms in whatever order BLAS takes them, so
+blocks keep k small.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from itertools import pairwise, product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,11 +30,11 @@ from .products import (
     pull_all,
     push_all,
     residual_pass,
-    spread,
     stored,
     tiled,
     times,
 )
+from .threads import AHEAD, by_threads, spread
 
 UNIT = 2.0**-53
 
@@ -99,8 +101,13 @@ def _across(
     else:
         rho, image, total, cuts = _blocks(by, y, beta, alpha, squares)
     slope = np.zeros((len(rho), p), np.result_type(rho, X))
-    for i, j in down:
-        slope += (rho[:, i:j].conj() @ X[i:j]).conj()
+
+    def pulled(ends: tuple[int, int]) -> None:
+        a, b = ends
+        for i, j in down:
+            slope[:, a:b] += (rho[:, i:j].conj() @ X[i:j, a:b]).conj()
+
+    deque(by_threads(by.pool, pulled, [(0, p)] if by.pool is None else _cuts(p, -(-p // AHEAD)), 0), maxlen=0)
     return Sums(rho, slope, rho, image, total if squares else None, (chain(cuts), chain(down)))
 
 
@@ -147,22 +154,29 @@ def _blocks(by: Products, y: np.ndarray, beta: np.ndarray, alpha: np.ndarray | N
 
 
 def _down(by: Products, y: np.ndarray, beta: np.ndarray, alpha: np.ndarray | None, squares: bool) -> Sums:
-    """Of a tall X, by BLAS: blocks of rows are in cache for ρ first, and then for XᴴWρ."""
+    """Of a tall X, by BLAS: blocks of rows, which threads share, are in cache for ρ first, and then for XᴴWρ."""
     X, (n, p) = by.X, by.shape
     down, cuts = blocks(n, p, n * p), _cuts(p, BLOCK)
     rho = y.astype(np.result_type(y, beta))
     slope = np.zeros((len(rho), p), np.result_type(rho, X))
     image = None if alpha is None else np.zeros((len(alpha), p), np.result_type(alpha, X))
     total = np.zeros(p) if squares and by.side == "rows" else None
-    for i, j in down:
+
+    def block(ends: tuple[int, int]) -> tuple[np.ndarray, Any, Any]:
+        i, j = ends
         part = X[i:j]
         for a, b in cuts:
             rho[:, i:j] -= beta[:, a:b] @ part[:, a:b].T
-        slope += (rho[:, i:j].conj() @ part).conj()
-        if image is not None and alpha is not None:
-            image += (alpha[:, i:j].conj() @ part).conj()
+        pulled = (rho[:, i:j].conj() @ part).conj()
+        imaged = None if alpha is None else (alpha[:, i:j].conj() @ part).conj()
+        return pulled, imaged, None if total is None else _squares(part)
+
+    for pulled, imaged, squared in by_threads(by.pool, block, down, slope.nbytes):
+        slope += pulled
+        if image is not None:
+            image += imaged
         if total is not None:
-            total += _squares(part)
+            total += squared
     total = norms_of(by) if squares and by.side == "cols" else total
     return Sums(rho, slope, rho, image, total, (chain(cuts), chain(down)))
 

@@ -41,8 +41,8 @@ from ..core.gram import (
     written,
 )
 from ..core.problem import Problem, ridge_of
-from ..core.products import spread
 from ..core.recipes import Kernel
+from ..core.threads import spread
 from .pivots import pivots
 
 CHUNK = 2048  # points that a thread takes at a time

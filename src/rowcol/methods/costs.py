@@ -65,7 +65,7 @@ def gram_passes(X: Any, many: int = 1) -> float:
     if sp.issparse(X):
         cost = 3 + 3.3 * entries / max(n, p) + 8 * m**2 / entries + 0.0055 * m**3 / entries
     else:
-        cost = 3 + m / 18 + 0.015 * m**3 / entries
+        cost = (3 if n >= p else 6) + m / 28 + 0.015 * m**3 / entries
         cost *= 2 if X.dtype.itemsize < (16 if np.iscomplexobj(X) else 8) else 1  # it is formed in double precision
     return cost / max(1.0, many / 3)
 

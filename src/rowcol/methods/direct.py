@@ -9,8 +9,19 @@ import numpy as np
 
 from ..core.certify import Evidence
 from ..core.problem import Problem, ridge_of
-from ..core.products import Products, back
-from .factor import SMALL, Factor, from_blocks, from_gram, gram, gram_and_slope, quick_gram, spectrum
+from ..core.products import Products, back, lowered
+from .factor import (
+    SMALL,
+    Factor,
+    from_blocks,
+    from_gram,
+    gram,
+    gram_and_slope,
+    less_mean,
+    quick_gram,
+    small_means,
+    spectrum,
+)
 from .loop import Round
 from .probe import Probe
 
@@ -98,17 +109,20 @@ class Direct:
     def _by_gram(self, X: Any, y: np.ndarray) -> np.ndarray | None:
         """Factor the Gram matrix, if that is safe; yX, where it came by the way."""
         problem, shift, slope = self.problem, self.problem.shift, None
-        plain = isinstance(X, np.ndarray) and not (self.wide or shift is not None or np.iscomplexobj(y))
+        real = isinstance(X, np.ndarray) and not (self.wide or np.iscomplexobj(y))
+        plain = real and shift is None
         # column norms are then known from above: enough for a gap, not for the angle that counts without a penalty
         if plain and problem.alpha > 0 and X.dtype == np.float64:
             quick = quick_gram(self.by, X, y, problem.alpha, self.loose)
             if quick is not None:
                 self.factor, slope, self.columns = quick
                 return slope
-        if plain:
-            G, slope = gram_and_slope(X, y)
+        if real and (shift is None or small_means(shift)):
+            G, slope = gram_and_slope(X, y, self.by.pool)
+            if shift is not None:
+                G, slope = less_mean(X, G, False, shift), lowered(self.by, y, slope)
         else:
-            G = gram(X, y.dtype, self.wide, shift)
+            G = gram(X, y.dtype, self.wide, shift, self.by.pool)
         self.columns = None if self.wide else np.real(np.diagonal(G)).copy()
         self.factor = from_gram(self.by, G, problem.alpha, self.wide)
         return slope

@@ -15,6 +15,7 @@ the next ones refine, with what the exact look found, so they cost nothing but t
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,7 @@ import scipy.sparse as sp
 
 from ..core.problem import Shift, explain_values
 from ..core.products import Products, back, times
+from ..core.threads import AHEAD, SHARED, by_threads
 
 SAFE = 1e12  # condition of G up to which Cholesky and refinement are enough
 NULL = 1e-12  # ‖Xv‖ ≤ NULL·√m·‖X‖ for a unit vector v: X is rank-deficient along v
@@ -81,26 +83,43 @@ def tall_blocks(X: Any, dtype: Any, wide: bool, columns: int, shift: Shift | Non
     n, p = X.shape
     length = max(int(BLOCK_BYTES / (8 * min(n, p))), columns, 1)
     for i in range(0, p if wide else n, length):
-        rows, cols = (slice(None), slice(i, i + length)) if wide else (slice(i, i + length), slice(None))
-        part = X[rows, cols]
-        part = part.toarray() if sp.issparse(part) else part
-        if shift is not None:
-            ones = shift.ones[rows]
-            part = part - (shift.mean[cols] if (ones == 1).all() else np.multiply.outer(ones, shift.mean[cols]))
-            part = part if shift.live is None else part * shift.live[cols]
-        yield np.asarray(part.conj().T if wide else part, dtype=dtype)
+        yield _tall_block(X, dtype, wide, shift, i, length)
 
 
-def gram_and_slope(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _tall_block(X: Any, dtype: Any, wide: bool, shift: Shift | None, i: int, length: int) -> np.ndarray:
+    """Rows i, ..., i + length − 1 of T."""
+    rows, cols = (slice(None), slice(i, i + length)) if wide else (slice(i, i + length), slice(None))
+    part = X[rows, cols]
+    part = part.toarray() if sp.issparse(part) else part
+    if shift is not None:
+        ones = shift.ones[rows]
+        part = part - (shift.mean[cols] if (ones == 1).all() else np.multiply.outer(ones, shift.mean[cols]))
+        part = part if shift.live is None else part * shift.live[cols]
+    return np.asarray(part.conj().T if wide else part, dtype=dtype)
+
+
+def gram_and_slope(X: np.ndarray, y: np.ndarray, pool: Executor | None) -> tuple[np.ndarray, np.ndarray]:
     """XᵀX and yX of a tall dense X of real numbers, every block of which is read once: y is (q, n)."""
     n, p = X.shape
     G, slope = np.zeros((p, p), y.dtype), np.zeros((len(y), p), y.dtype)
-    room = CACHED if X.flags.c_contiguous else BLOCK_BYTES  # long columns are quicker than short ones in cache
-    for i in range(0, n, step := max(room // (8 * p), p)):
+    rows_first = X.flags.c_contiguous  # short rows gain from the cache, long columns from their length
+    room = CACHED if rows_first else BLOCK_BYTES
+    step = max(room // (8 * p), p) if pool is None else _share(n, p, rows_first)
+
+    def block(i: int) -> tuple[np.ndarray, np.ndarray]:
         part = np.asarray(X[i : i + step], dtype=y.dtype)
-        G += part.T @ part
-        slope += y[:, i : i + step] @ part
+        return part.T @ part, y[:, i : i + step] @ part
+
+    for product, pulled in by_threads(pool if p <= SHARED else None, block, range(0, n, step), G.nbytes):
+        G += product
+        slope += pulled
     return G, slope
+
+
+def _share(long: int, m: int, rows_first: bool) -> int:
+    """Rows of T in a block, so that threads have as many blocks each; of a size that suits the layout."""
+    blocks = AHEAD * max(round(8 * long * m / (AHEAD * (CACHED if rows_first else BLOCK_BYTES / 3))), 1)
+    return max(-(-long // blocks), m)
 
 
 def quick_gram(
@@ -119,16 +138,22 @@ def quick_gram(
     size = float(np.einsum("ij,ij->j", few, few).max()) * n / len(few)
     if not tol > 8 * SINGLE * np.sqrt(1 + size / alpha):
         return None
-    G, slope = np.zeros((p, p)), np.zeros((len(y), p))
     space = np.empty((step, p), np.float32)
-    for i in range(0, n, step):
+    pool = by.pool if p <= SHARED else None
+
+    def block(i: int) -> tuple[np.ndarray, np.ndarray]:
         part = X[i : i + step]
-        few = space[: len(part)]
+        few = space[: len(part)] if pool is None else np.empty(part.shape, np.float32)
         few[:] = part
-        G += few.T @ few
-        slope += y[:, i : i + step] @ part
-        if i == 0 and _tame(by, G * (n / len(part)), alpha, tol) is None:
-            return None
+        return few.T @ few, y[:, i : i + step] @ part
+
+    first, slope = block(0)
+    G = first.astype(np.float64)
+    if _tame(by, G * (n / step), alpha, tol) is None:
+        return None
+    for product, pulled in by_threads(pool, block, range(step, n, step), G.nbytes):
+        G += product
+        slope += pulled
     factor = _tame(by, G.copy(), alpha, tol)
     # a term is rounded three times, and a sum as often as it has terms; 1.05 is for the squares of all that
     return None if factor is None else (factor, slope, np.diagonal(G) * (1 + 1.05 * SINGLE * (step + 3)))
@@ -146,20 +171,29 @@ def _tame(by: Products, G: np.ndarray, alpha: float, tol: float) -> Factor | Non
     return from_gram(by, G, alpha, False, tame=tol / (2 * seen)) if tol > 2 * seen else None
 
 
-def gram(X: Any, dtype: Any, wide: bool, shift: Shift | None = None) -> np.ndarray:
-    """TᴴT, block by block; of a sparse X as a sparse product."""
+def gram(X: Any, dtype: Any, wide: bool, shift: Shift | None = None, pool: Executor | None = None) -> np.ndarray:
+    """TᴴT, block by block, which threads share; of a sparse X as a sparse product."""
     if sp.issparse(X):
         Z = X.astype(dtype)
         G = np.asarray(((Z @ Z.conj().T) if wide else (Z.conj().T @ Z)).toarray())
-        return G if shift is None else _less_mean(Z, G, wide, shift)
-    small = shift is not None and not wide and _small_means(shift)
-    G = np.zeros((min(X.shape),) * 2, dtype)
-    for part in tall_blocks(X, dtype, wide, 0, None if small else shift):
-        G += part.conj().T @ part if np.iscomplexobj(part) else part.T @ part
-    return _less_mean(X, G, wide, shift) if small and shift is not None else G
+        return G if shift is None else less_mean(Z, G, wide, shift)
+    small = shift is not None and not wide and small_means(shift)
+    m, long = min(X.shape), max(X.shape)
+    pool = pool if m <= SHARED else None
+    G, taken = np.zeros((m, m), dtype), None if small else shift
+    rows_first = isinstance(X, np.ndarray) and X.flags.c_contiguous and not wide
+    length = max(BLOCK_BYTES // (8 * m), 1) if pool is None else _share(long, m, rows_first)
+
+    def block(i: int) -> np.ndarray:
+        part = _tall_block(X, dtype, wide, taken, i, length)
+        return part.conj().T @ part if np.iscomplexobj(part) else part.T @ part
+
+    for part in by_threads(pool, block, range(0, long, length), G.nbytes):
+        G += part
+    return less_mean(X, G, wide, shift) if small and shift is not None else G
 
 
-def _small_means(shift: Shift) -> bool:
+def small_means(shift: Shift) -> bool:
     """Are means small enough for their squares to be taken off afterwards? Then blocks are looked at in place."""
     if shift.column2 is None:
         return False
@@ -167,7 +201,7 @@ def _small_means(shift: Shift) -> bool:
     return bool(((shift.ones @ shift.ones) * np.abs(shift.mean[live]) ** 2 <= 1e3 * shift.column2[live]).all())
 
 
-def _less_mean(Z: Any, G: np.ndarray, wide: bool, shift: Shift) -> np.ndarray:
+def less_mean(Z: Any, G: np.ndarray, wide: bool, shift: Shift) -> np.ndarray:
     """The Gram matrix of Z − u x̄ᵀ from that of Z. It cancels where means are large: refinement mends that."""
     u, mean = shift.ones, shift.mean if shift.live is None else shift.mean * shift.live
     if not wide:  # Zᴴu = ‖u‖² conj(x̄)

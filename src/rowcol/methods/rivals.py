@@ -15,7 +15,8 @@ from .result import count_passes
 
 LINES = 200  # of X, that are looked at,
 NUMBERS = 1_000_000  # or fewer, with as many numbers,
-FEW = 20  # but no fewer than these
+FEW = 20  # but no fewer than these;
+SAMPLE = 40_000  # numbers of them are enough
 UNLIKE = 1.5  # times as many lines make a side the longer one
 
 
@@ -65,9 +66,10 @@ def _trace(X: Any) -> float:
     lines = X if X.flags.c_contiguous else X.T
     count = min(max(NUMBERS // lines.shape[1], FEW), LINES)
     some = lines[:: max(len(lines) // count, 1)]
+    some = some[:, :: max(some.size // SAMPLE, 1)]  # of long ones some of their numbers
     parts = (some.real, some.imag) if np.iscomplexobj(some) else (some,)
     # not by BLAS: for so little its threads would only be woken, and then be in the way of ours for a tenth of a second
-    return sum(float(np.einsum("ij,ij->", part, part, dtype=float)) for part in parts) * len(lines) / len(some)
+    return sum(float(np.einsum("ij,ij->", part, part, dtype=float)) for part in parts) * (lines.size / some.size)
 
 
 def _squared(a: np.ndarray) -> float:

@@ -1,0 +1,63 @@
+"""Threads: BLAS keeps to one while ours share the work, and products by them are those of NumPy."""
+
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from rowcol.core.products import back, conormal, normal, products, times
+from rowcol.core.threads import single_blas
+
+
+def blas_threads() -> list[int]:
+    return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+
+def test_the_last_to_leave_gives_back_what_the_first_found():
+    meet = Barrier(3)
+
+    def inside(order: int) -> list[int]:
+        with single_blas():
+            meet.wait(20)  # all are inside
+            seen = blas_threads()
+            for turn in range(3):  # they leave one after the other
+                meet.wait(20)
+                if turn == order:
+                    break
+        for _ in range(2 - order):
+            meet.wait(20)
+        return seen
+
+    with threadpool_limits(3, "blas"):
+        with ThreadPoolExecutor(3) as pool:
+            seen = list(pool.map(inside, range(3)))
+        assert all(set(one) == {1} for one in seen)
+        assert set(blas_threads()) == {3}
+
+
+def test_an_error_gives_it_back_too():
+    with threadpool_limits(2, "blas"):
+        with pytest.raises(ZeroDivisionError), single_blas():
+            _ = 1 / 0
+        assert set(blas_threads()) == {2}
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("shape", [(9_001, 41), (40, 9_003)])
+@pytest.mark.parametrize("kind", [float, complex])
+@pytest.mark.parametrize("many", [1, 5])
+def test_products_by_threads_are_those_of_numpy(shape, order, kind, many):
+    rng = np.random.default_rng(0)
+
+    def numbers(*size: int) -> np.ndarray:
+        return rng.standard_normal(size) + (1j * rng.standard_normal(size) if kind is complex else 0)
+
+    X, v, u = np.asarray(numbers(*shape), order=order), numbers(many, shape[1]), numbers(many, shape[0])
+    with ThreadPoolExecutor(3) as pool:
+        by = products(X, pool)
+        np.testing.assert_allclose(times(by, v), v @ X.T, atol=1e-10)
+        np.testing.assert_allclose(back(by, u), u @ X.conj(), atol=1e-10)
+        np.testing.assert_allclose(normal(by, v)[0], v @ X.T @ X.conj(), rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(conormal(by, u)[1], u @ X.conj() @ X.T, rtol=1e-9, atol=1e-9)
