@@ -117,7 +117,7 @@ def picture(path: Path, t: np.ndarray, degrees: np.ndarray, gone: np.ndarray, re
         right.plot(fine, result.function(fine), color=colour, linewidth=1.5, label=f"{name}: {off[name]:.1f} °C off")
     for day in (10, 22):
         right.axvspan(day, day + 2, color=BLUE, alpha=0.1, linewidth=0)
-    right.set(xlabel="day of the year", ylabel="temperature, °C", xlim=(7, 27))
+    right.set(xlabel="days since 1 January", ylabel="temperature, °C", xlim=(7, 27), xticks=range(8, 27, 2))
     right.legend(frameon=False, fontsize=9, ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1))
     save(figure, path)
 

@@ -121,6 +121,7 @@ def picture(path: Path, measured: dict, bounds: dict, orders: dict) -> None:
     for axis in (left, right):
         axis.set(xlabel="passes over X", ylabel="relative error in β", ylim=(1e-16, 3))
         axis.grid(alpha=0.3)
+    left.set_ylim(1e-22, 3)  # room for the legend
     save(figure, path)
 
 

@@ -87,7 +87,7 @@ def errors(path: Path, shuffles: int = SHUFFLES) -> None:
     save(figure, path, dpi=110)
 
 
-def run(folder: Path, small: bool = False) -> None:
+def run(folder: Path, small: bool = False) -> dict[str, float]:
     """All alphas from one factorization, each with its certificate; two of them as scikit-learn has them."""
     X, y, _ = data()
     found = rowcol.ridge_path(X, y, ALPHAS, fit_intercept=True)
@@ -101,6 +101,7 @@ def run(folder: Path, small: bool = False) -> None:
     print(f"chosen: {one.alpha_:.2g}\n{one.result_}")
     paths(folder / "ridge-path.png")
     errors(folder / "ridge-cv.png", 2 if small else SHUFFLES)
+    return {"alpha": float(one.alpha_)}
 
 
 if __name__ == "__main__":
