@@ -61,7 +61,7 @@ ridge: $(READY)  ## the pictures of docs/ridge.md
 flights: $(READY)  ## kernel ridge on 300,000 flights, and the pictures of docs/kernel-ridge-at-scale.md: a quarter of an hour or so
 	$(BIN)/python examples/flights.py
 
-examples: $(READY)  ## the gallery of docs/gallery.md, with its pictures: MEASURE, and a quarter of an hour for the flights
+examples: $(READY)  ## the gallery of docs/gallery.md, with its pictures: two minutes, and a quarter of an hour for the flights
 	@set -e; for name in tomography words digits ridge streaming own_kernel own_sampler flights; do \
 		echo; echo "== examples/$$name.py"; $(BIN)/python examples/$$name.py; done
 
