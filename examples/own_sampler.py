@@ -59,15 +59,15 @@ def courses(
             line.append(float(np.sum((progress.x - beta) ** 2) / np.sum(beta**2)))
             return progress.passes >= passes
 
-        # no tolerance is met, so that all run for as many passes
-        rowcol.solve(X, y, method="rk", sampler=sampler, tol=1e-300, random_state=seed, callback=watch)
+        with warnings.catch_warnings():  # no tolerance is met, so that all run for as many passes
+            warnings.simplefilter("ignore", rowcol.ConvergenceWarning)
+            rowcol.solve(X, y, method="rk", sampler=sampler, tol=1e-300, random_state=seed, callback=watch)
         lines.append(line)
     # some end early, as float64 has no more to give
     return np.array(at), np.array([line + [line[-1]] * (len(at) - len(line)) for line in lines])
 
 
 def run(folder: Path, small: bool = False) -> dict[str, float]:
-    warnings.simplefilter("ignore", rowcol.ConvergenceWarning)  # of tol=1e-300
     rows, waves, seeds, passes = (120, 8, 20, 10) if small else (600, 30, 40, 24)
 
     X, y, beta = signal(rows, waves, burst=0.7)
