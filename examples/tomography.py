@@ -17,7 +17,7 @@ import rowcol
 from gallery import BLUE, GREY, ORANGE, agree, command, plots, save
 from rowcol import zoo
 
-NOISE = 0.5  # a ray loses up to 20
+NOISE = 0.5  # a ray loses up to 17
 ALPHA = 3.0
 
 
