@@ -13,7 +13,7 @@ define CHROMIUM
 	echo "tests/test_browser.py and tests/test_site.py need chromium: install it, or set ROWCOL_CHROMIUM to the path of one" >&2
 endef
 
-.PHONY: demo test check slow nojit docs pictures speed bench bench-kernel bench-ridge paper ridge flights clean
+.PHONY: demo test check slow nojit docs pictures speed bench bench-kernel bench-ridge paper ridge flights examples clean
 
 demo: $(READY)  ## solve the named problems by rows, by columns and by both; draw the picture
 	$(BIN)/python examples/demo.py
@@ -60,6 +60,10 @@ ridge: $(READY)  ## the pictures of docs/ridge.md
 
 flights: $(READY)  ## kernel ridge on 300,000 flights, and the pictures of docs/kernel-ridge-at-scale.md: a quarter of an hour or so
 	$(BIN)/python examples/flights.py
+
+examples: $(READY)  ## the gallery of docs/gallery.md, with its pictures: two minutes, and a quarter of an hour for the flights
+	@set -e; for name in tomography words digits ridge streaming own_kernel own_sampler flights; do \
+		echo; echo "== examples/$$name.py"; $(BIN)/python examples/$$name.py; done
 
 clean:  ## remove the environment, caches, and what the demo, the documentation and the benchmark wrote
 	rm -rf $(VENV) demo bench site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 import rowcol
-from ridge import BLUE, GREEN, GREY, ORANGE, RED, plots
+from gallery import BLUE, GREEN, GREY, ORANGE, RED, plots
 
 METHODS = {"rk": BLUE, "rcd": ORANGE, "cg": GREEN, "direct": RED}
 TOLS = np.array([0.3, 0.1, 0.03, 1e-2, 3e-3, 1e-3, 1e-4, 1e-5, 1e-6])

@@ -26,7 +26,8 @@ from typing import Any
 import numpy as np
 
 import rowcol
-from flights_pictures import draw, plots
+from flights_pictures import draw
+from gallery import plots
 
 SIZES = (2_000, 5_000, 20_000, 60_000, 300_000)
 TEST = 10_000

@@ -12,17 +12,7 @@ from typing import Any
 
 import numpy as np
 
-BLUE, ORANGE, GREEN, RED, GREY = "#0072b2", "#d55e00", "#009e73", "#882255", "#7f7f7f"  # told apart by all eyes
-
-
-def plots() -> Any:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    plt.rcParams.update({"font.size": 11, "axes.spines.top": False, "axes.spines.right": False})
-    return plt
+from gallery import BLUE, GREEN, GREY, ORANGE, RED, plots
 
 
 def learning(found: list[dict[str, Any]], path: Path) -> None:

@@ -5,20 +5,19 @@ Run it: make ridge
 
 from __future__ import annotations
 
-import sys
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from sklearn import linear_model
 from sklearn.datasets import load_diabetes
 from sklearn.model_selection import KFold
 from sklearn.preprocessing import StandardScaler
 
 import rowcol
+from gallery import BLUE, GREEN, GREY, ORANGE, RED, agree, command, plots, save
 
 ALPHAS = np.logspace(-2, 4, 61)
-BLUE, ORANGE, GREEN, RED, GREY = "#0072b2", "#d55e00", "#009e73", "#882255", "#7f7f7f"  # told apart by all eyes
 SHUFFLES = 10
 
 
@@ -26,16 +25,6 @@ def data() -> tuple[np.ndarray, np.ndarray, list[str]]:
     """Ten measurements of 442 patients, with mean 0 and variance 1; and how far diabetes had gone a year later."""
     bunch = load_diabetes(scaled=False)
     return StandardScaler().fit_transform(bunch.data), bunch.target, list(bunch.feature_names)
-
-
-def plots() -> Any:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    plt.rcParams.update({"font.size": 11, "axes.spines.top": False, "axes.spines.right": False})
-    return plt
 
 
 def apart(wanted: np.ndarray, gap: float) -> np.ndarray:
@@ -74,20 +63,20 @@ def paths(path: Path) -> None:
     axis.yaxis.tick_right()
     axis.spines[["left"]].set_visible(False)
     axis.spines[["right"]].set_visible(True)
-    figure.savefig(path, dpi=110, metadata={"Software": None})
+    save(figure, path, dpi=110)
 
 
-def errors(path: Path) -> None:
+def errors(path: Path, shuffles: int = SHUFFLES) -> None:
     """The mean squared error of what was left out: one row at a time, and a fifth of them at a time."""
     plt = plots()
     X, y, _ = data()
     alphas = ALPHAS[ALPHAS <= 300]
     one = rowcol.RidgeCV(alphas).fit(X, y)
     figure, axis = plt.subplots(figsize=(8.2, 4.0), layout="constrained")
-    for seed in range(SHUFFLES):
+    for seed in range(shuffles):
         folds = KFold(5, shuffle=True, random_state=seed)
         five = rowcol.RidgeCV(alphas, cv=folds, scoring="neg_mean_squared_error").fit(X, y)
-        label = f"5 folds, {SHUFFLES} shuffles" if seed == 0 else None
+        label = f"5 folds, {shuffles} shuffles" if seed == 0 else None
         axis.semilogx(alphas, -five.scores_, color=ORANGE, linewidth=1, alpha=0.7, label=label)
         axis.plot(five.alpha_, -five.best_score_, "o", color=ORANGE, markersize=5)
     axis.semilogx(alphas, -one.scores_, color=BLUE, linewidth=2.6, label="leaving one out")
@@ -95,12 +84,25 @@ def errors(path: Path) -> None:
     axis.set(xlabel="alpha", ylabel="mean squared error of rows left out", xlim=(alphas[0], alphas[-1]))
     axis.grid(alpha=0.3)
     axis.legend(frameon=False, loc="upper left", title="dots: the alpha each would choose", alignment="left")
-    figure.savefig(path, dpi=110, metadata={"Software": None})
+    save(figure, path, dpi=110)
+
+
+def run(folder: Path, small: bool = False) -> dict[str, float]:
+    """All alphas from one factorization, each with its certificate; two of them as scikit-learn has them."""
+    X, y, _ = data()
+    found = rowcol.ridge_path(X, y, ALPHAS, fit_intercept=True)
+    bounds = [certificate.error_bound or np.inf for certificate in found.certificates]
+    print(f"{len(ALPHAS)} alphas in {found.passes:.0f} passes over X; ‖β − β*‖ is at most {max(bounds):.0e}")
+    for k in (0, 40):
+        theirs = linear_model.Ridge(ALPHAS[k]).fit(X, y)
+        agree(f"alpha {ALPHAS[k]:g}: distance from scikit-learn", np.abs(found.coef[k] - theirs.coef_).max(), 1e-9)
+    one, theirs = rowcol.RidgeCV(ALPHAS).fit(X, y), linear_model.RidgeCV(ALPHAS).fit(X, y)
+    agree("alpha chosen by leaving one out, over scikit-learn's, less one", abs(one.alpha_ / theirs.alpha_ - 1), 1e-12)
+    print(f"chosen: {one.alpha_:.2g}\n{one.result_}")
+    paths(folder / "ridge-path.png")
+    errors(folder / "ridge-cv.png", 2 if small else SHUFFLES)
+    return {"alpha": float(one.alpha_)}
 
 
 if __name__ == "__main__":
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent.parent / "docs" / "pictures"
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, draw in (("ridge-path.png", paths), ("ridge-cv.png", errors)):
-        draw(folder / name)
-        print(f"picture: {folder / name}")
+    command(run, __doc__)

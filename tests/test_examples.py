@@ -1,5 +1,6 @@
-"""examples/flights.py and examples/docs_pictures.py: what they show is so, on fewer rows and with other seeds."""
+"""examples/: what they show is so, on fewer rows and with other seeds; and their own checks can fail."""
 
+import importlib
 import json
 import subprocess
 import sys
@@ -91,3 +92,80 @@ def test_the_pictures_of_the_pages_are_those_that_are_drawn(pictures):
     for name in pictures.PICTURES:
         assert (docs / "pictures" / name).stat().st_size < 100_000
         assert any(f"(pictures/{name})" in page.read_text() for page in docs.glob("*.md"))
+
+
+GALLERY = {
+    "tomography": ["gallery-tomography.png"],
+    "words": ["gallery-words.png"],
+    "digits": ["gallery-digits.png"],
+    "ridge": ["ridge-path.png", "ridge-cv.png"],
+    "streaming": ["gallery-streaming.png"],
+    "own_kernel": ["gallery-kernel.png"],
+    "own_sampler": ["gallery-sampler.png"],
+}
+FOUND = {  # what it shows, beside what it checks itself
+    "tomography": lambda found: found["held"] < 0.9 * found["ridge"],
+    "words": lambda found: found["score"] > 0.05 and found["documents"] > 400,
+    "digits": lambda found: found["right"] > 0.9,
+    "ridge": lambda found: 1 < found["alpha"] < 4,
+    "streaming": lambda found: abs(found["first"] - found["last"]) < 100 and found["last"] < found["all"] / 100,
+    "own_kernel": lambda found: found["our own"] < 0.9 * found["Matern, ν = ½"],
+    "own_sampler": lambda found: (
+        found["leverage"] < found["norms"] / 100
+        and found["golden sections"] < found["shuffled"] < found["in the order of time"] / 100
+    ),
+}
+SPOILED = {  # what of rowcol its answer comes from: of what is returned, or asked for, or all of it
+    "tomography": (rowcol, "solve", "x"),
+    "words": (rowcol.RidgeCV, "fit", "coef_"),
+    "digits": (rowcol.KernelRidgeClassifier, "decision_function", None),
+    "ridge": (rowcol, "ridge_path", "coef"),
+    "streaming": (rowcol.LeastSquares, "partial_fit", "coef_"),
+    "own_kernel": (rowcol, "solve", "alpha"),
+    "own_sampler": (rowcol, "solve", "x"),
+}
+
+
+@pytest.fixture
+def gallery(monkeypatch):
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    return importlib.import_module
+
+
+@pytest.mark.parametrize("name", GALLERY)
+def test_an_example_of_the_gallery(name, gallery, tmp_path, capsys):
+    found = gallery(name).run(tmp_path, small=True)
+    assert FOUND[name](found)
+    said = capsys.readouterr().out
+    assert said.count("check: ") >= 2
+    assert "certificate" in said
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(GALLERY[name])
+    for picture in GALLERY[name]:
+        assert (tmp_path / picture).read_bytes().startswith(b"\x89PNG")
+        assert f"picture: {tmp_path / picture}" in said
+        assert (EXAMPLES.parent / "docs" / "pictures" / picture).stat().st_size < 150_000
+
+
+@pytest.mark.parametrize("name", SPOILED)
+def test_an_answer_that_is_off_by_a_hundredth_stops_an_example(name, gallery, tmp_path, monkeypatch):
+    where, call, part = SPOILED[name]
+    right = getattr(where, call)
+
+    def spoiled(*args, **named):
+        if part in named:
+            return right(*args, **named | {part: 1.01 * named[part]})
+        answer = right(*args, **named)
+        if part is None:
+            return 1.01 * answer
+        object.__setattr__(answer, part, 1.01 * getattr(answer, part))
+        return answer
+
+    monkeypatch.setattr(where, call, spoiled)
+    with pytest.raises(AssertionError, match="which is above"):
+        gallery(name).run(tmp_path, small=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_not_a_number_agrees_with_nothing(gallery):
+    with pytest.raises(AssertionError, match="which is above"):
+        gallery("gallery").agree("a distance", float("nan"), 1.0)

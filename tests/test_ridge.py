@@ -207,6 +207,7 @@ def test_rows_in_pieces_are_all_rows(estimator, fit_intercept, q, rng):
     np.testing.assert_allclose(model.intercept_, whole.intercept_, atol=1e-2 * scale * fit_intercept)
     assert model.dual_coef_ is None
     assert model._stream.R.shape == (12 + (q or 1),) * 2  # whatever the number of rows
+    assert "zero" not in model.result_.message, "rows of the triangle are not the user's"
     # Q changes no norm: what is certified is all rows
     np.testing.assert_allclose(
         [c.residual_norm for c in model.result_.certificates],

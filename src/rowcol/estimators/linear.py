@@ -310,6 +310,7 @@ class Ridge(MultiOutputMixin, RegressorMixin, Linear, BaseEstimator):
         results = [solve(R, c[:, k] if many else c[:, 0], alpha=a, progress=False, **bare) for k, a in groups]
         for (k, _), result in zip(groups, results, strict=True):
             result.x, result.dual = result.x.astype(X.dtype), None
+            result.message = result.message.split("; the system is inconsistent")[0]  # that is about rows of R
             if self.fit_intercept:
                 result.intercept = so_far.intercept(result.x, k if many else 0)
         self._stream = so_far  # now that nothing can fail, so that a call that did may be made again
