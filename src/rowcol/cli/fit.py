@@ -12,6 +12,7 @@ import typer
 from .common import (
     AsJson,
     Columns,
+    Decimal,
     Drop,
     Interrupt,
     MaxSeconds,
@@ -64,6 +65,7 @@ def fit(
     one_hot: OneHot = None,
     target_encode: TargetEncode = None,
     missing: Missing = None,
+    decimal: Decimal = ".",
     standardize: Standardize = False,
     tol: Tol = None,
     max_seconds: MaxSeconds = None,
@@ -100,7 +102,7 @@ def fit(
             "missing": missing,
             "standardize": standardize,
         }
-        encoder, X, y = encoded(source, target, options, classes="classifier" in model)
+        encoder, X, y = encoded(source, target, options, "classifier" in model, decimal)
         from ..saving.models import save
 
         with Interrupt() as interrupt:
