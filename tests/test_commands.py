@@ -291,7 +291,7 @@ BAD = {
     "100,000 columns": (("solve", "wide.csv", "--target", "y"), "and 99,992 more"),
     "unicode": (("solve", "ünïcode.csv", "--target", "y"), "column 'größe' has numbers but for '東京' in row 3"),
     "decimal commas": (("solve", "commas.csv", "--target", "y"), "column 'a' has decimal commas (1,5)"),
-    "semicolons": (("solve", "semicolons.csv", "--target", "y"), "separated by semicolons"),
+    "semicolons": (("solve", "semicolons.csv", "--target", "y"), "(1,5): read them by --decimal ,"),
     "escapes": (("solve", "escape.csv", "--target", "y"), "is text"),
     "text": (("fit", "train.csv", "--target", "price", "-o", "x.rowcol"), "column 'town' is text (3 different)"),
     "text target": (("solve", "train.csv", "--target", "town"), "is text, such as"),

@@ -29,16 +29,17 @@ class Commands(TyperGroup):
 
     def main(self, *args: Any, standalone_mode: bool = True, **more: Any) -> Any:
         """Run a command."""
-        if not standalone_mode:
-            return super().main(*args, standalone_mode=False, **more)
+        more["standalone_mode"] = False
         try:
-            code = super().main(*args, standalone_mode=False, **more)
+            code = super().main(*args, **more)
         except Exception as wrong:
-            if not hasattr(wrong, "format_message"):
+            if not standalone_mode or not hasattr(wrong, "format_message"):
                 raise
             code = 2
             if "NoArgs" not in type(wrong).__name__:  # that is the help, which has been shown
                 note("error", _usage(wrong))
+        if not standalone_mode:
+            return code
         sys.exit(code if isinstance(code, int) else 0)
 
 

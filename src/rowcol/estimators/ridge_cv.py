@@ -41,8 +41,8 @@ class RidgeCV(MultiOutputMixin, RegressorMixin, Linear, BaseEstimator):
     alpha_per_target : bool
         With cv=None: an alpha for every target.
     tol, max_iter, max_seconds, solver, random_state, memory, n_jobs, callback, progress
-        Of the final fit: as of `Ridge`. Where the callback has an attribute `asked` that becomes true, no more folds are
-        begun.
+        Of the final fit: as of `Ridge`. Where the callback has an attribute `asked` that becomes true, no more folds
+        are begun.
 
     Attributes
     ----------

@@ -209,7 +209,7 @@ def _large(frame: Any) -> Any:
     """Whole numbers that no integer of 64 bits holds are read as text: they are numbers."""
     for at in range(len(frame.columns)):
         column = frame.iloc[:, at]
-        held = column.dropna() if column.dtype == object or str(column.dtype).startswith("str") else ()
+        held = column.dropna() if str(column.dtype).startswith(("object", "str")) else ()
         if len(held) and all(str(one).lstrip("+-").isdecimal() for one in held):
             frame = frame.assign(**{frame.columns[at]: column.map(float, na_action="ignore").astype(float)})
     return frame
@@ -227,8 +227,8 @@ def _parted(frame: Any, path: Path) -> Table:
     """Numbers apart from text."""
     pandas = needed("pandas", f"{path.name}, a table,")
     frame.columns = [str(one) for one in frame.columns]
-    for at in range(len(frame.columns)):
-        if frame.dtypes.iloc[at] == object and pandas.api.types.infer_dtype(frame.iloc[:, at]) == "decimal":
+    for at, kind in enumerate(frame.dtypes):
+        if kind.kind == "O" and pandas.api.types.infer_dtype(frame.iloc[:, at]) == "decimal":
             frame = frame.assign(**{frame.columns[at]: frame.iloc[:, at].astype(float)})
     types, found = pandas.api.types, list(frame.dtypes)
     numeric = {kind: bool(types.is_numeric_dtype(kind)) for kind in set(found)}
@@ -237,7 +237,7 @@ def _parted(frame: Any, path: Path) -> Table:
     kinds, notes = [numeric[kind] for kind in found], _unnamed(frame.columns)
     numbers = frame if all(kinds) else frame.loc[:, kinds]
     values = np.ascontiguousarray(numbers.to_numpy(dtype=np.float64, na_value=np.nan))
-    for j in np.flatnonzero([types.is_integer_dtype(kind) for kind in numbers.dtypes]):
+    for j in [k for k, kind in enumerate(numbers.dtypes) if types.is_integer_dtype(kind)]:
         if len(values) and np.nanmax(np.abs(values[:, j]), initial=0.0) >= EXACT:
             notes.append(f"column {numbers.columns[j]!r} has whole numbers beyond 2^53, which are rounded")
     text = {}

@@ -1,0 +1,136 @@
+"""A new user's first minute, recorded: real commands in an empty folder and a terminal of 100 columns. make transcript
+
+    python examples/transcript.py
+
+Writes docs/transcript.md between its markers, and docs/pictures/transcript.svg, which the README shows.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+from pathlib import Path
+
+from rich.console import Console
+from rich.terminal_theme import TerminalTheme
+from rich.text import Text
+
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "transcript.md"
+PICTURE = ROOT / "docs" / "pictures" / "transcript.svg"
+WIDTH = 100
+BEGIN, END = "<!-- begin: examples/transcript.py -->", "<!-- end -->"
+
+WAVES = """\
+import math, random
+random.seed(0)
+print("x,z,y")
+for _ in range(120):
+    x, z = random.uniform(0, 6), random.gauss(0, 1)
+    print(f"{x:.3f},{z:.3f},{math.sin(x) + z / 5 + random.gauss(0, 0.05):.3f}")
+"""
+COMMANDS = (
+    "python waves.py > waves.csv && head -3 waves.csv",
+    "rowcol info",
+    "rowcol plan waves.csv --target y --intercept --memory 1GB",
+    "rowcol solve waves.csv --target y --intercept",
+    "rowcol fit waves.csv --target y --model kernel-ridge --cv --random-state 0 -o waves.rowcol",
+    "head -4 waves.csv | rowcol predict waves.rowcol -",
+    "rowcol evaluate waves.rowcol waves.csv --at-least 0.9",
+    "rowcol bench waves.csv --target y --rounds 1 --json > race.json",
+    "rowcol report race.json --out race.html",
+)
+SHOWN = (3, 4, 5, 6)  # of these commands on the picture
+LIGHT = TerminalTheme(
+    (250, 250, 250),
+    (40, 40, 40),
+    [(40, 40, 40), (190, 40, 40), (30, 130, 60), (160, 110, 0), (40, 80, 180), (140, 60, 150), (0, 120, 140), (90, 90, 90)],
+)
+
+
+def typed(command: str, folder: Path, env: dict[str, str]) -> str:
+    """What a terminal of `WIDTH` columns gets to see, escapes and all."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, WIDTH, 0, 0))
+    running = subprocess.Popen(["bash", "-c", command], cwd=folder, env=env, stdin=theirs, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    seen = b""
+    for _ in iter(int, 1):
+        try:
+            some = os.read(ours, 65536)
+        except OSError:  # so Linux says that the other end is closed
+            break
+        if not some:
+            break
+        seen += some
+    os.close(ours)
+    code = running.wait()
+    return seen.decode() + (f"(exit code {code})\n" if code else "")
+
+
+def settled(seen: str) -> str:
+    """What is left on the screen: of lines that were written over, the last; of escapes, the colours."""
+    seen = re.sub(r"\x1b\[[0-9;?]*[A-Za-ln-z]", "", seen)
+    lines = [line.rstrip("\r").rpartition("\r")[2].rstrip() for line in seen.split("\n")]
+    return "\n".join(lines).rstrip("\n")
+
+
+def recorded() -> list[tuple[str, str]]:
+    """Every command, and what it left on the screen."""
+    with tempfile.TemporaryDirectory() as name:
+        folder, tools = Path(name) / "first", Path(name) / "bin"
+        folder.mkdir()
+        tools.mkdir()
+        (folder / "waves.py").write_text(WAVES)
+        for tool, words in (("python", sys.executable), ("rowcol", f"{sys.executable} -m rowcol")):
+            (tools / tool).write_text(f'#!/bin/sh\nexec {words} "$@"\n')
+            (tools / tool).chmod(0o755)
+        env = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "COLUMNS", "LINES", "CI", "GITHUB_ACTIONS")}
+        env |= {"TERM": "xterm-256color", "PATH": f"{tools}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT / "src")}
+        return [(command, settled(typed(command, folder, env))) for command in COMMANDS]
+
+
+def plain(text: str) -> str:
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
+
+
+def same(text: str) -> str:
+    """A transcript without what depends on the machine: versions, seconds, rounding, and digits beyond the second."""
+    text = re.sub(r"(?m)^(rowcol|python|platform|numpy|scipy|numba|scikit-learn|threads|cache|\[\w+\]) .*$", r"\1", text)
+    text = re.sub(r"\d[\d.e+-]* s\b", "some s", text)
+    text = re.sub(r"\d[\d.]*e-\d+", "tiny", text)
+    return re.sub(r"\d+\.\d+", lambda found: f"{float(found[0]):.2g}", text)
+
+
+def block(session: list[tuple[str, str]]) -> str:
+    return "\n".join(f"$ {command}\n{plain(said)}".rstrip("\n") + "\n" for command, said in session)
+
+
+def picture(session: list[tuple[str, str]]) -> str:
+    console = Console(record=True, width=WIDTH, file=open(os.devnull, "w"), force_terminal=True, color_system="truecolor")
+    for k in SHOWN:
+        command, said = session[k]
+        console.print(Text(f"$ {command}", style="bold"))
+        console.print(Text.from_ansi(said))
+        console.print()
+    return console.export_svg(title="rowcol", theme=LIGHT, unique_id="rowcol")
+
+
+def main() -> None:
+    session = recorded()
+    page = PAGE.read_text(encoding="utf-8")
+    before, after = page.partition(BEGIN)[0], page.partition(END)[2]
+    PAGE.write_text(f"{before}{BEGIN}\n\n```text\n{block(session)}```\n\n{END}{after}", encoding="utf-8")
+    PICTURE.write_text(picture(session), encoding="utf-8")
+    print(f"Look at {PAGE.relative_to(ROOT)} and {PICTURE.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main()
