@@ -62,7 +62,7 @@ def typed(command: str, folder: Path, env: dict[str, str]) -> str:
     running = subprocess.Popen(["bash", "-c", command], cwd=folder, env=env, stdin=theirs, stdout=theirs, stderr=theirs)
     os.close(theirs)
     seen = b""
-    for _ in iter(int, 1):
+    while True:
         try:
             some = os.read(ours, 65536)
         except OSError:  # so Linux says that the other end is closed
@@ -76,10 +76,25 @@ def typed(command: str, folder: Path, env: dict[str, str]) -> str:
 
 
 def settled(seen: str) -> str:
-    """What is left on the screen: of lines that were written over, the last; of escapes, the colours."""
-    seen = re.sub(r"\x1b\[[0-9;?]*[A-Za-ln-z]", "", seen)
-    lines = [line.rstrip("\r").rpartition("\r")[2].rstrip() for line in seen.split("\n")]
-    return "\n".join(lines).rstrip("\n")
+    """What is left on the screen: as a terminal does it, lines are written over, taken back and cleared."""
+    lines, row = [""], 0
+    for one in re.findall(r"\x1b\[[0-9;?]*[A-Za-z]|\r\n|\r|\n|[^\x1b\r\n]+", seen):
+        if one in ("\n", "\r\n"):
+            row += 1
+            lines += [""] * (row + 1 - len(lines))
+        elif one.startswith("\x1b") and one.endswith("A"):
+            row = max(row - int(one[2:-1] or 1), 0)
+        elif one == "\r" or (one.startswith("\x1b") and one.endswith("K")):
+            lines[row] = ""
+        elif not one.startswith("\x1b") or one.endswith("m"):
+            lines[row] += one
+    return "\n".join(line.rstrip() for line in lines).rstrip("\n")
+
+
+def anyones(text: str) -> str:
+    """Without the folder and the kernel of this machine."""
+    text = re.sub(rf"{re.escape(str(ROOT))}/src", "...", text)
+    return re.sub(r"(?m)^(platform +\w+)-.*$", r"\1", text)
 
 
 def recorded() -> list[tuple[str, str]]:
@@ -94,7 +109,7 @@ def recorded() -> list[tuple[str, str]]:
             (tools / tool).chmod(0o755)
         env = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "COLUMNS", "LINES", "CI", "GITHUB_ACTIONS")}
         env |= {"TERM": "xterm-256color", "PATH": f"{tools}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT / "src")}
-        return [(command, settled(typed(command, folder, env))) for command in COMMANDS]
+        return [(command, anyones(settled(typed(command, folder, env)))) for command in COMMANDS]
 
 
 def plain(text: str) -> str:
@@ -105,7 +120,7 @@ def same(text: str) -> str:
     """A transcript without what depends on the machine: versions, seconds, rounding, and digits beyond the second."""
     text = re.sub(r"(?m)^(rowcol|python|platform|numpy|scipy|numba|scikit-learn|threads|cache|\[\w+\]) .*$", r"\1", text)
     text = re.sub(r"\d[\d.e+-]* s\b", "some s", text)
-    text = re.sub(r"\d[\d.]*e-\d+", "tiny", text)
+    text = re.sub(r"-?\d[\d.]*e-\d+", "tiny", text)
     return re.sub(r"\d+\.\d+", lambda found: f"{float(found[0]):.2g}", text)
 
 

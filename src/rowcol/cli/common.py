@@ -103,10 +103,10 @@ def one_line(text: Any) -> str:
     return " ".join(plain.split())
 
 
-def shortened(name: str) -> str:
+def shortened(name: str, most: int = 60) -> str:
     """A name from a file as a person can read it: on one line, and not too long."""
     plain = one_line(name)
-    return plain if len(plain) <= 60 else plain[:57] + "..."
+    return plain if len(plain) <= most else plain[: most - 3] + "..."
 
 
 def note(kind: str, text: Any) -> None:

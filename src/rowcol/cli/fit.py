@@ -28,6 +28,7 @@ from .common import (
     app,
     say,
     say_json,
+    shortened,
 )
 from .reading import encoded
 from .solve import told
@@ -172,7 +173,10 @@ def _chosen(made: Any) -> dict[str, Any]:
 
 def _shown(summary: dict[str, Any], result: Any) -> str:
     lines = [f"{summary['model']} on {summary['rows']:,} rows x {len(summary['features']):,} features"]
-    lines += [f"  {name:<15}{summary[name]}" for name in ("target", "kernel", "alpha", "cv_score") if name in summary]
+    for name in ("target", "kernel", "alpha", "cv_score"):
+        if name in summary:
+            told = summary[name]
+            lines.append(f"  {name:<15}{f'{told:.6g}' if isinstance(told, float) else shortened(told, 200)}")
     lines.append(f"  {'score':<15}{summary['score']:.6g} on the rows it was fitted to")
     lines += str(result).splitlines()[1:]
     lines.append(f"Saved as {summary['saved']}")
