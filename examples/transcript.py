@@ -8,6 +8,7 @@ Writes docs/transcript.md between its markers, and docs/pictures/transcript.svg,
 from __future__ import annotations
 
 import fcntl
+import io
 import os
 import pty
 import re
@@ -51,7 +52,16 @@ SHOWN = (3, 4, 5, 6)  # of these commands on the picture
 LIGHT = TerminalTheme(
     (250, 250, 250),
     (40, 40, 40),
-    [(40, 40, 40), (190, 40, 40), (30, 130, 60), (160, 110, 0), (40, 80, 180), (140, 60, 150), (0, 120, 140), (90, 90, 90)],
+    [
+        (40, 40, 40),
+        (190, 40, 40),
+        (30, 130, 60),
+        (160, 110, 0),
+        (40, 80, 180),
+        (140, 60, 150),
+        (0, 120, 140),
+        (90, 90, 90),
+    ],
 )
 
 
@@ -118,7 +128,9 @@ def plain(text: str) -> str:
 
 def same(text: str) -> str:
     """A transcript without what depends on the machine: versions, seconds, rounding, and digits beyond the second."""
-    text = re.sub(r"(?m)^(rowcol|python|platform|numpy|scipy|numba|scikit-learn|threads|cache|\[\w+\]) .*$", r"\1", text)
+    text = re.sub(
+        r"(?m)^(rowcol|python|platform|numpy|scipy|numba|scikit-learn|threads|cache|\[\w+\]) .*$", r"\1", text
+    )
     text = re.sub(r"\d[\d.e+-]* s\b", "some s", text)
     text = re.sub(r"-?\d[\d.]*e-\d+", "tiny", text)
     return re.sub(r"\d+\.\d+", lambda found: f"{float(found[0]):.2g}", text)
@@ -129,7 +141,7 @@ def block(session: list[tuple[str, str]]) -> str:
 
 
 def picture(session: list[tuple[str, str]]) -> str:
-    console = Console(record=True, width=WIDTH, file=open(os.devnull, "w"), force_terminal=True, color_system="truecolor")
+    console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True, color_system="truecolor")
     for k in SHOWN:
         command, said = session[k]
         console.print(Text(f"$ {command}", style="bold"))

@@ -14,14 +14,8 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 
 WIDE = 20_000  # columns: from here on a library of tables spends its time on columns, not on numbers
-MISSING = frozenset(
-    [
-        "",
-        *"#N/A|#N/A N/A|#NA|-1.#IND|-1.#QNAN|-NaN|-nan|1.#IND|1.#QNAN|<NA>|N/A|NA|NULL|NaN|None|n/a|nan|null".split(
-            "|"
-        ),
-    ]
-)  # as pandas has them
+NO_VALUE = "#N/A,#N/A N/A,#NA,-1.#IND,-1.#QNAN,-NaN,-nan,1.#IND,1.#QNAN,<NA>,N/A,NA,NULL,NaN,None,n/a,nan,null"
+MISSING = {"", *next(csv.reader([NO_VALUE]))}  # as pandas has them
 TRUTHS = {"True": 1.0, "TRUE": 1.0, "true": 1.0, "False": 0.0, "FALSE": 0.0, "false": 0.0}
 COMMAS = re.compile(r"\s*[-+]?\d+(,\d+)?([eE][-+]?\d+)?\s*")
 THOUSANDS = re.compile(r"\s*[-+]?\d{1,3}(,\d{3})+(\.\d+)?\s*")

@@ -241,7 +241,7 @@ def _parted(frame: Any, path: Path) -> Table:
         if len(values) and np.nanmax(np.abs(values[:, j]), initial=0.0) >= EXACT:
             notes.append(f"column {numbers.columns[j]!r} has whole numbers beyond 2^53, which are rounded")
     text = {}
-    for at in np.flatnonzero(~np.array(kinds, bool)):
+    for at in [k for k, is_number in enumerate(kinds) if not is_number]:
         column, head = frame.iloc[:, at], frame.columns[at]
         if column.isna().all():  # nothing in it says that it is text
             values = np.column_stack([values, np.full(len(frame), np.nan)])
