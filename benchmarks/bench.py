@@ -2,8 +2,8 @@
 
     python benchmarks/bench.py [--only ct,wide] [--threads 1,2] [--quick] [--data DIR] [--out DIR]
 
-What counts, and most contenders, are rowcol.racing, which `rowcol bench` shares; datasets.py has the problems, solvers.py
-one contender more, and report.py makes the page.
+What counts, and most contenders, are rowcol.racing, which `rowcol bench` shares; datasets.py has the problems,
+solvers.py one contender more, and report.py makes the page.
 Each thread count is a process of its own: the libraries read their thread counts when they are loaded.
 Writes bench.json and bench.md.
 """

@@ -323,7 +323,7 @@ def test_ctrl_c_leaves_the_best_so_far(command, folder):
 
 
 def test_every_command_has_examples():
-    for name in ("solve", "plan", "fit", "predict", "evaluate", "info", "study", "report"):
+    for name in ("solve", "plan", "fit", "predict", "evaluate", "info", "bench", "study", "report"):
         told = " ".join(ok(name, "--help").stdout.split())
         assert f"rowcol {name}" in told
         assert "Example" in told

@@ -1,4 +1,4 @@
-"""Commands used wrongly, on odd files, without room to write, stopped and killed: one line, and output that is whole."""
+"""Commands used wrongly, on odd files, without room to write, stopped and killed: one line, and whole output."""
 
 import csv
 import json
