@@ -156,8 +156,7 @@ def _by_lapack(X: np.ndarray, y: np.ndarray, alpha: float) -> tuple[np.ndarray, 
 
 
 def _by_lsqr(X: Any, y: np.ndarray, alpha: float) -> tuple[np.ndarray, np.ndarray]:
-    """As tightly as it goes, and once more from there."""
-    options = {"damp": float(np.sqrt(alpha)), "atol": 0, "btol": 0, "conlim": 0, "iter_lim": 20 * min(X.shape) + 100}
-    first = sla.lsqr(X, y, **options)[0]
-    options |= {"atol": 1e-14, "btol": 1e-14}
-    return first, sla.lsqr(X, y, x0=first, **options)[0]
+    """By LSQR and by LSMR, each as tightly as it goes."""
+    options = {"damp": float(np.sqrt(alpha)), "atol": 0, "btol": 0, "conlim": 0}
+    most = 20 * min(X.shape) + 100
+    return sla.lsqr(X, y, iter_lim=most, **options)[0], sla.lsmr(X, y, maxiter=most, **options)[0]
