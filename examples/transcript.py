@@ -107,7 +107,7 @@ def anyones(text: str) -> str:
     return re.sub(r"(?m)^(platform +\w+)-.*$", r"\1", text)
 
 
-def recorded() -> list[tuple[str, str]]:
+def recorded(commands: tuple[str, ...] = COMMANDS) -> list[tuple[str, str]]:
     """Every command, and what it left on the screen."""
     with tempfile.TemporaryDirectory() as name:
         folder, tools = Path(name) / "first", Path(name) / "bin"
@@ -119,7 +119,7 @@ def recorded() -> list[tuple[str, str]]:
             (tools / tool).chmod(0o755)
         env = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "COLUMNS", "LINES", "CI", "GITHUB_ACTIONS")}
         env |= {"TERM": "xterm-256color", "PATH": f"{tools}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT / "src")}
-        return [(command, anyones(settled(typed(command, folder, env)))) for command in COMMANDS]
+        return [(command, anyones(settled(typed(command, folder, env)))) for command in commands]
 
 
 def plain(text: str) -> str:
