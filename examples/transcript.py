@@ -147,7 +147,13 @@ def picture(session: list[tuple[str, str]]) -> str:
         console.print(Text(f"$ {command}", style="bold"))
         console.print(Text.from_ansi(said))
         console.print()
-    return console.export_svg(title="rowcol", theme=LIGHT, unique_id="rowcol")
+    return offline(console.export_svg(title="rowcol", theme=LIGHT, unique_id="rowcol"))
+
+
+def offline(svg: str) -> str:
+    """Without fonts from elsewhere: any of fixed width will do."""
+    svg = re.sub(r"\s*@font-face \{.*?\}", "", svg, flags=re.S)
+    return re.sub(r"<!--.*?-->\s*", "", svg, flags=re.S)
 
 
 def main() -> None:

@@ -35,6 +35,7 @@ def test_all_of_the_transcript_is_what_the_commands_print():
 
 
 def test_the_picture_shows_the_same_commands():
+    assert transcript.PICTURE.read_text().count("://") == 1  # the name of the format: nothing is fetched
     text = "".join(ET.parse(transcript.PICTURE).getroot().itertext()).replace("\xa0", " ")
     for k in transcript.SHOWN:
         assert transcript.COMMANDS[k] in text

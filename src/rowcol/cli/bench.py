@@ -42,7 +42,9 @@ def bench(
     target: Target = None,
     alpha: Annotated[float, typer.Option(help="Ridge penalty, on your own data.")] = 0.0,
     only: Annotated[str | None, typer.Option(help="Some of rowcol's problems, by parts of their names.")] = None,
-    rounds: Annotated[int, typer.Option(min=1, help="Turns each contender is given; the fastest counts.")] = 5,
+    rounds: Annotated[
+        int, typer.Option(min=1, help="Turns each contender is given, if they are not long; the fastest counts.")
+    ] = 5,
     threads: Threads = None,
     columns: Columns = None,
     drop: Drop = None,

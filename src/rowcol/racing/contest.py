@@ -36,7 +36,7 @@ class Budget(NamedTuple):
 BUDGETS = {
     "full": Budget(20.0, 40.0, 6.0, 2.0, 7),
     "quick": Budget(3.0, 2.0, 0.7, 0.5, 5),
-    "small": Budget(5.0, 2.0, 1.0, 0.5, 5),
+    "small": Budget(5.0, 2.0, 2.5, 0.5, 5),
 }
 
 
