@@ -251,4 +251,7 @@ def write_rows(path: Path | None, head: list[str], rows: Iterator[list[Any]]) ->
 
 def main() -> None:
     """Run it."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # where a terminal has no β, a question mark has to do
+            stream.reconfigure(errors="replace")
     app(prog_name="rowcol")
