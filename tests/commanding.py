@@ -26,6 +26,7 @@ for line in sys.stdin:
         os.dup2(out, 1)
         os.dup2(os.open("stderr", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
         if job["interrupt"]:
+            signal.signal(signal.SIGINT, rowcol.__main__._stopped)  # it may come before the command begins
             threading.Timer(job["interrupt"], os.kill, (os.getpid(), signal.SIGINT)).start()
         if job.get("stdin"):
             os.dup2(os.open(job["stdin"], os.O_RDONLY), 0)
