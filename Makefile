@@ -13,7 +13,7 @@ define CHROMIUM
 	echo "tests/test_browser.py and tests/test_site.py need chromium: install it, or set ROWCOL_CHROMIUM to the path of one" >&2
 endef
 
-.PHONY: demo test check slow nojit docs pictures speed bench bench-kernel bench-ridge paper ridge flights examples clean
+.PHONY: demo test check slow nojit docs pictures transcript speed bench bench-kernel bench-ridge paper ridge flights examples clean
 
 demo: $(READY)  ## solve the named problems by rows, by columns and by both; draw the picture
 	$(BIN)/python examples/demo.py
@@ -38,6 +38,9 @@ docs: $(READY)  ## the documentation as a site, in site/; a broken link or refer
 
 pictures: $(READY)  ## the pictures of docs/first-solve.md, certificates.md and choosing.md
 	$(BIN)/python examples/docs_pictures.py
+
+transcript: $(READY)  ## a new user's first minute, recorded: docs/transcript.md and its picture
+	$(BIN)/python examples/transcript.py
 
 speed: $(BENCH_READY)  ## ratios to the hardware's limits and to rivals
 	$(BIN)/python benchmarks/speed.py

@@ -2,7 +2,8 @@
 
     python benchmarks/bench.py [--only ct,wide] [--threads 1,2] [--quick] [--data DIR] [--out DIR]
 
-Laid out as objective (what counts), datasets (the problems) and solvers (the contenders); report.py makes the page.
+What counts, and most contenders, are rowcol.racing, which `rowcol bench` shares; datasets.py has the problems,
+solvers.py one contender more, and report.py makes the page.
 Each thread count is a process of its own: the libraries read their thread counts when they are loaded.
 Writes bench.json and bench.md.
 """
@@ -12,32 +13,15 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
-PACKAGES = ("numpy", "scipy", "numba", "scikit-learn", "kaczmarz-algorithms")
-
-
-def machine() -> dict[str, Any]:
-    """What one needs to compare two runs; nothing that says whose machine it is."""
-    import rowcol
-
-    facts = {"cores": os.cpu_count(), "architecture": platform.machine(), "system": platform.system()}
-    facts |= {"python": platform.python_version(), "rowcol": rowcol.__version__}
-    for package in PACKAGES:
-        try:
-            facts[package] = version(package)
-        except PackageNotFoundError:
-            facts[package] = "none"
-    return facts
 
 
 def datasets_for(only: str, size: str, folder: str | None) -> Iterator[Any]:
@@ -52,12 +36,13 @@ def datasets_for(only: str, size: str, folder: str | None) -> Iterator[Any]:
 
 def work(only: str, size: str, folder: str | None, threads: int, part: Path) -> None:
     """All runs at this process's thread count, into the file `part` one by one. A line of progress each, on stderr."""
-    import objective
+    from rowcol.racing.contest import compare
+    from solvers import SOLVERS
 
     runs = []
     for data in datasets_for(only, size, folder):
         began = time.perf_counter()
-        records = objective.compare(data)
+        records = compare(data, SOLVERS)
         runs.append({"threads": threads, "facts": data.facts, "records": records})
         part.write_text(json.dumps(runs))
         best = {r["contender"]: r["seconds"] for r in records if r["seconds"] and r["target"] == min(data.targets)}
@@ -82,10 +67,11 @@ def in_a_process(arguments: argparse.Namespace, threads: int) -> list[dict[str, 
 def write(runs: list[dict[str, Any]], size: str, out: str | Path) -> Path:
     """bench.json and bench.md into the folder `out`; returns the page."""
     import report
+    from rowcol.racing.machine import PACKAGES, machine
 
     out = Path(out)
     out.mkdir(parents=True, exist_ok=True)
-    whole = {"machine": machine(), "size": size, "runs": runs}
+    whole = {"machine": machine((*PACKAGES, "kaczmarz-algorithms")), "size": size, "runs": runs}
     (out / "bench.json").write_text(json.dumps(whole, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     page = out / "bench.md"
     page.write_text(report.markdown(whole), encoding="utf-8")

@@ -7,7 +7,6 @@ solution is the β we chose, to rounding. Only files from a folder (`from_files`
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,44 +17,7 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as sla
 
 from rowcol import zoo
-
-
-@dataclass(frozen=True, eq=False)
-class Dataset:
-    """A problem, its true answer, and the errors to reach.
-
-    group : the class of problems it counts under in the stated targets of `report.py`.
-    consistent : whether X β = y holds to rounding; row methods without a least-squares part are only run there.
-    """
-
-    name: str
-    X: Any
-    y: np.ndarray
-    alpha: float
-    truth: np.ndarray
-    targets: tuple[float, ...]
-    group: str
-    consistent: bool = False
-    size: str = "full"
-    intercept: bool = False
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """What a reader of the table needs to know of it."""
-        sparse = sp.issparse(self.X)
-        order = "sparse" if sparse else "F" if self.X.flags.f_contiguous else "C"
-        return {
-            "dataset": self.name,
-            "group": self.group,
-            "shape": list(self.X.shape),
-            "entries": int(self.X.nnz if sparse else self.X.size),
-            "dtype": str(self.X.dtype),
-            "order": order,
-            "alpha": self.alpha,
-            "intercept": self.intercept,
-            "right_hand_sides": 1 if self.y.ndim == 1 else self.y.shape[1],
-        }
-
+from rowcol.racing.problems import Dataset, own
 
 # --- pieces --------------------------------------------------------------------------------------------------------
 
@@ -329,5 +291,4 @@ def from_files(folder: str | Path) -> Iterator[Dataset]:
         table = table[:, ~np.isnan(table).all(axis=0)]  # columns of words
         table = table[~np.isnan(table).any(axis=1)]  # a header, gaps
         X, y = np.ascontiguousarray(table[:, :-1]), table[:, -1].copy()
-        truth = scipy.linalg.lstsq(X, y, lapack_driver="gelsd")[0]
-        yield Dataset(path.stem, X, y, 0.0, truth, (1e-4, 1e-8), "your data")
+        yield own(path.stem, X, y, 0.0, "full")

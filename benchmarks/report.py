@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-OURS = "rowcol"
-LSTSQ = ("lstsq gelsd", "lstsq gelsy")
+from rowcol.racing.contenders import LSTSQ, OURS
+
 TIE = 1.2
 
 

@@ -15,11 +15,11 @@ sys.path.insert(0, str(HOME))
 
 import bench  # noqa: E402
 import datasets  # noqa: E402
-import objective  # noqa: E402
 import report  # noqa: E402
 import solvers  # noqa: E402
+from rowcol.racing import contenders, contest  # noqa: E402
 
-BUDGET = objective.Budget(call=5.0, search=5.0, race=0.3, patience=2.0, turns=2)
+BUDGET = contest.Budget(call=5.0, search=5.0, race=0.3, patience=2.0, turns=2)
 
 
 @pytest.fixture(autouse=True)
@@ -54,18 +54,18 @@ def test_every_dataset_has_a_name_and_two_sizes():
 
 def test_the_error_is_that_of_the_worst_column():
     truth = np.array([[1.0, 10.0], [0.0, 0.0]])
-    assert objective.error_of(truth + [[0.0, 0.0], [0.1, 0.1]], truth) == pytest.approx(0.1)
-    assert objective.error_of(np.full(2, np.nan), np.ones(2)) == np.inf
+    assert contest.error_of(truth + [[0.0, 0.0], [0.1, 0.1]], truth) == pytest.approx(0.1)
+    assert contest.error_of(np.full(2, np.nan), np.ones(2)) == np.inf
 
 
 def test_compare_reaches_its_targets_and_the_page_is_written(tmp_path):
     runs = []
     for name in ("tall-inconsistent-p500-F", "text-ridge"):
         data = datasets.make(name, "quick")
-        records = objective.compare(data, few("rowcol", "lsqr", "lstsq gelsd", "Ridge"), BUDGET)
+        records = contest.compare(data, few("rowcol", "lsqr", "lstsq gelsd", "Ridge"), BUDGET)
         assert {r["target"] for r in records} == set(data.targets)
         for r in records:
-            assert r["seconds"] is None or (r["error"] <= objective.SLACK * r["target"] and r["rounds"] >= 1)
+            assert r["seconds"] is None or (r["error"] <= contest.SLACK * r["target"] and r["rounds"] >= 1)
             if r["contender"] in ("rowcol", "lsqr"):
                 assert r["seconds"] > 0, r
             if r["contender"] == "rowcol":
@@ -85,11 +85,11 @@ def test_the_search_finds_the_loosest_setting(power, floor):
     away = np.linalg.norm(data.truth) * np.array([1.0, 0.0, 0.0, 0.0])
 
     def run(data, setting, limit):
-        return solvers.Answer(data.truth + max(setting**power, floor) * away)
+        return contenders.Answer(data.truth + max(setting**power, floor) * away)
 
-    fake = solvers.Solver("fake", run, lambda data: solvers.TOLERANCES, lambda data, limit: "")
-    jobs, why = objective.search(fake, data, BUDGET, np.inf)
-    expected = {t: max(s for s in solvers.TOLERANCES if s**power <= t) for t in data.targets if t > floor}
+    fake = contenders.Solver("fake", run, lambda data: contenders.TOLERANCES, lambda data, limit: "")
+    jobs, why = contest.search(fake, data, BUDGET, np.inf)
+    expected = {t: max(s for s in contenders.TOLERANCES if s**power <= t) for t in data.targets if t > floor}
     assert {target: job.setting for job in jobs for target in job.targets} == expected
     assert bool(why) == (floor > 0)
 

@@ -1,8 +1,6 @@
 """The commands that solve, fit, predict and evaluate: against scikit-learn, and with input of every bad kind."""
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pandas as pd
@@ -14,6 +12,7 @@ from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.metrics import mean_absolute_error, mean_squared_error, r2_score
 from typer.testing import CliRunner
 
+import commanding
 import rowcol
 from rowcol.cli import app
 from rowcol.files.table import table_from
@@ -203,59 +202,11 @@ def test_info_tells_what_there_is():
 
 # --- bad input, in processes of their own ----------------------------------------------------------------------------
 
-SERVER = """
-import json, os, signal, sys, threading
-import numpy
-import pandas, pyarrow.feather, pyarrow.parquet, sklearn.kernel_ridge
-import rowcol.cli, rowcol.files.encoder, rowcol.files.matrices, rowcol.saving.models, rowcol.solving
-some = numpy.random.default_rng(0).standard_normal((30, 3))
-rowcol.KernelRidge(kernel="rbf").fit(some, some[:, 0]).predict(some)  # compiled code is loaded once
-rowcol.solve(some, some[:, 0])
-for line in sys.stdin:
-    job = json.loads(line)
-    child = os.fork()  # all is imported once, and each command has a process, with an end of its own
-    if not child:
-        if job["stdout"] == "closed":
-            read, out = os.pipe()
-            os.close(read)
-        else:
-            out = os.open(job["stdout"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-        os.dup2(out, 1)
-        os.dup2(os.open("stderr", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
-        if job["interrupt"]:
-            threading.Timer(job["interrupt"], os.kill, (os.getpid(), signal.SIGINT)).start()
-        sys.argv = ["rowcol", *job["words"]]
-        try:
-            rowcol.cli.main()
-        except SystemExit as ended:
-            code = ended.code or 0
-        try:
-            sys.stdout.flush()  # as Python does at its end, which takes seconds where so much is imported
-        except OSError:
-            code = 120
-        os._exit(code)
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
-"""
-
 
 @pytest.fixture(scope="module")
 def command(folder):
-    """A command in a process of its own: what it returns, and says on stdout and stderr."""
-    server = subprocess.Popen(
-        [sys.executable, "-c", SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=folder
-    )
-
-    def ask(*words, stdout="stdout", interrupt=None):
-        server.stdin.write(json.dumps({"words": words, "stdout": stdout, "interrupt": interrupt}) + "\n")
-        server.stdin.flush()
-        code = int(server.stdout.readline())
-        told = (folder / "stdout").read_text() if stdout == "stdout" else ""
-        return code, told, (folder / "stderr").read_text()
-
-    yield ask
-    server.stdin.close()
-    server.wait()
-    server.stdout.close()
+    with commanding.commands(folder) as ask:
+        yield ask
 
 
 @pytest.fixture(scope="module")
@@ -291,7 +242,7 @@ BAD = {
     "100,000 columns": (("solve", "wide.csv", "--target", "y"), "and 99,992 more"),
     "unicode": (("solve", "ünïcode.csv", "--target", "y"), "column 'größe' has numbers but for '東京' in row 3"),
     "decimal commas": (("solve", "commas.csv", "--target", "y"), "column 'a' has decimal commas (1,5)"),
-    "semicolons": (("solve", "semicolons.csv", "--target", "y"), "separated by semicolons"),
+    "semicolons": (("solve", "semicolons.csv", "--target", "y"), "(1,5): read them by --decimal ,"),
     "escapes": (("solve", "escape.csv", "--target", "y"), "is text"),
     "text": (("fit", "train.csv", "--target", "price", "-o", "x.rowcol"), "column 'town' is text (3 different)"),
     "text target": (("solve", "train.csv", "--target", "town"), "is text, such as"),
@@ -372,7 +323,7 @@ def test_ctrl_c_leaves_the_best_so_far(command, folder):
 
 
 def test_every_command_has_examples():
-    for name in ("solve", "plan", "fit", "predict", "evaluate", "info", "study", "report"):
+    for name in ("solve", "plan", "fit", "predict", "evaluate", "info", "bench", "study", "report"):
         told = " ".join(ok(name, "--help").stdout.split())
         assert f"rowcol {name}" in told
         assert "Example" in told

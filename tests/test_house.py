@@ -31,6 +31,7 @@ LAYERS = [
     "zoo",
     "files",
     "saving",
+    "racing",
     "show",
     "studies",
     "cli",

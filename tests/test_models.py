@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import zipfile
 
 import numpy as np
@@ -222,6 +223,7 @@ TREES = {
     "features": (("learned", "n_features_in_", 5), "do not go with the points"),
     "no result": (("learned", "result_", None), "damaged"),
     "missing": (("learned", {}), "damaged"),
+    "no number of threads": (("parameters", "n_jobs", "all"), "n_jobs must be"),
     "encoder": (("encoder", {"numeric": []}), "encoder is not one"),
     "encoder of others": (("encoder", Encoder(("a",)).to_dict()), "another number of features"),
 }
@@ -235,6 +237,16 @@ def test_a_forged_tree_is_refused(name, good, folder):
         rowcol.load(folder / "f.rowcol")
     assert "f.rowcol" in str(wrong.value)
     assert "\n" not in str(wrong.value)
+
+
+@pytest.mark.parametrize(("told", "most"), [(10**9, max(64, os.cpu_count())), (2, 2), (-1, -1)])
+def test_a_file_cannot_ask_for_a_billion_threads(told, most, good, folder):
+    forged(folder / "f.rowcol", tree_with(good, ("parameters", "n_jobs", told)))
+    model = rowcol.load(folder / "f.rowcol")
+    assert model.n_jobs <= most
+    assert model.n_jobs == told or told > most
+    assert 1 <= model.result_.function.jobs <= max(most, os.cpu_count())
+    np.testing.assert_allclose(model.predict(X[:3]), rowcol.load(folder / "good.rowcol").predict(X[:3]))
 
 
 def header(shape, dtype="<f8"):

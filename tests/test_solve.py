@@ -467,6 +467,21 @@ def test_a_start_that_spoils_the_minimum_norm_is_warned_about_and_not_claimed(rn
     close(second.x, case.answer, 1e-7)
 
 
+@pytest.mark.parametrize("method", ["direct", "auto"])
+def test_a_factor_forgets_the_start_and_is_not_warned_about(method, rng):
+    """Warnings are errors here. A start that is a solution already is kept, and that is worth a warning."""
+    case = zoo.wide()
+    result = rowcol.solve(case.X, case.y, method=method, x0=rng.standard_normal(300))
+    assert result.method == "direct"
+    assert result.solution == "minimum norm"
+    close(result.x, np.linalg.pinv(case.X) @ case.y, 1e-10)
+    other = case.answer + np.linalg.svd(case.X)[2][-1]  # the last is orthogonal to all rows
+    with pytest.warns(rowcol.StartWarning, match="row space"):
+        kept = rowcol.solve(case.X, case.y, method=method, x0=other)
+    np.testing.assert_allclose(kept.x, other)
+    assert "minimum" not in kept.solution
+
+
 # --- weights -------------------------------------------------------------------------------------------------------
 
 

@@ -20,7 +20,7 @@ from .methods.costs import BY_LINES, budget, bytes_of, copies_of
 from .methods.kernel_routes import ROUTES as KERNEL_ROUTES
 from .methods.predict import predict
 from .methods.progress import Bar, Progress
-from .methods.result import Result, StartWarning, warn
+from .methods.result import Result
 from .methods.stop import Stop
 from .methods.way import Kept
 
@@ -249,12 +249,6 @@ def start_of(x0: Any, asked: Problem) -> tuple[np.ndarray | None, np.ndarray | N
             return rows_of, alpha
     if not rows_of.any():
         return None, None
-    if p > n and asked.alpha == 0:
-        warn(
-            "x0 may reach outside the row space of X, and then rows cannot find the minimum-norm solution: start from "
-            "zero, or pass an earlier Result of method 'rk' or 'rek' instead of its x",
-            StartWarning,
-        )
     return rows_of, None
 
 

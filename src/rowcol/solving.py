@@ -23,7 +23,17 @@ from .methods.costs import BY_LINES
 from .methods.loop import Outcome
 from .methods.ones import with_ones
 from .methods.progress import Progress
-from .methods.result import WORST_FIRST, Asked, ConvergenceWarning, Result, Status, count_passes, meaning, warn
+from .methods.result import (
+    WORST_FIRST,
+    Asked,
+    ConvergenceWarning,
+    Result,
+    StartWarning,
+    Status,
+    count_passes,
+    meaning,
+    warn,
+)
 from .methods.routes import follow
 from .methods.way import Kept, Way
 
@@ -298,7 +308,21 @@ def result_for(asked: Problem, how: How, x0: Any, kept: Kept, began: float, fit_
         told = meaning(worst.kind, result.intercept is not None)
         reached = f"{told} = {worst.value:.1e} after {count_passes(result.passes)}, tol {stop.tol:.0e}"
         warn(f"{reached}: {message}", ConvergenceWarning)
+    if not clean_start:
+        _warn_of_start(asked, way, outcome)
     return result
+
+
+def _warn_of_start(asked: Problem, way: Way, outcome: Outcome) -> None:
+    """A start with a part outside the row space keeps it, unless a factor has solved anew."""
+    n, p = asked.X.shape
+    anew = way.taken[-1].startswith("direct") and not outcome.at_start
+    if p > n and asked.alpha == 0 and asked.bounds is None and not anew:
+        warn(
+            "x0 may reach outside the row space of X, and then rows cannot find the minimum-norm solution: start from "
+            "zero, or pass an earlier Result of method 'rk' or 'rek' instead of its x",
+            StartWarning,
+        )
 
 
 def _needs_ones(asked: Problem, choice: Choice) -> bool:

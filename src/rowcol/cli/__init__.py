@@ -1,4 +1,4 @@
-"""The command line: `rowcol solve`, `plan`, `fit`, `predict`, `evaluate`, `info`, `study` and `report`."""
+"""The command line: `rowcol solve`, `plan`, `fit`, `predict`, `evaluate`, `info`, `bench`, `study` and `report`."""
 
 try:
     import rich
@@ -6,7 +6,7 @@ try:
 except ImportError as missing:  # pragma: no cover - said in a subprocess
     raise ImportError("the command line needs typer and rich: pip install 'rowcol[cli]'") from missing
 
-from . import evaluate, fit, info, predict, solve, studies
+from . import bench, evaluate, fit, info, predict, solve, studies
 from .common import app, main
 
-__all__ = ["app", "evaluate", "fit", "info", "main", "predict", "rich", "solve", "studies", "typer"]
+__all__ = ["app", "bench", "evaluate", "fit", "info", "main", "predict", "rich", "solve", "studies", "typer"]

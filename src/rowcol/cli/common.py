@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import csv
+import difflib
 import io
 import json
 import math
 import os
+import re
 import signal
 import sys
 import threading
@@ -19,8 +21,43 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 from rich.console import Console
+from typer.core import TyperGroup
+
+
+class Commands(TyperGroup):
+    """Wrong usage is one line on stderr and exit code 2, as everything else that is wrong."""
+
+    def main(self, *args: Any, standalone_mode: bool = True, **more: Any) -> Any:
+        """Run a command."""
+        more["standalone_mode"] = False
+        try:
+            code = super().main(*args, **more)
+        except Exception as wrong:
+            if not standalone_mode or not hasattr(wrong, "format_message"):
+                raise
+            code = 2
+            if "NoArgs" not in type(wrong).__name__:  # that is the help, which has been shown
+                note("error", _usage(wrong))
+        if not standalone_mode:
+            return code
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _usage(wrong: Any) -> str:
+    """What was wrong in how a command was called, and where to read how it is."""
+    ctx = getattr(wrong, "ctx", None)
+    told = one_line(wrong.format_message()).replace("Value error, ", "").rstrip(".")
+    told = told[:1].lower() + told[1:]
+    given = re.search(r"'([^']*)' is not one of (.*)", told)
+    if given:
+        near = difflib.get_close_matches(given[1], re.findall(r"'([^']*)'", given[2]), 1)
+        told += f"; did you mean {near[0]!r}?" if near else ""
+    command = "rowcol" if ctx is None else " ".join(["rowcol", *ctx.command_path.split()[1:]]).replace("-m rowcol", "")
+    return f"{told} (see {' '.join(command.split())} --help)"
+
 
 app = typer.Typer(
+    cls=Commands,
     no_args_is_help=True,
     add_completion=True,
     rich_markup_mode="markdown",
@@ -42,6 +79,7 @@ TargetEncode = Annotated[
 Missing = Annotated[
     str | None, typer.Option(help="Missing values: `mean` fills in, `drop` leaves out the row. An error unless said.")
 ]
+Decimal = Annotated[str, typer.Option(help="Of numbers in .csv and .tsv: `,` where they are such as 1,5.")]
 Standardize = Annotated[bool, typer.Option("--standardize", help="Give every feature mean 0 and deviation 1.")]
 Tol = Annotated[float | None, typer.Option(help="The tolerance that the certificate is to meet.")]
 MaxSeconds = Annotated[float | None, typer.Option(help="Stop after so long, with the best answer so far.")]
@@ -63,6 +101,12 @@ def one_line(text: Any) -> str:
     """A message without line ends and control characters, which names in files may have."""
     plain = "".join(one if one.isprintable() else " " for one in str(text))
     return " ".join(plain.split())
+
+
+def shortened(name: str, most: int = 60) -> str:
+    """A name from a file as a person can read it: on one line, and not too long."""
+    plain = one_line(name)
+    return plain if len(plain) <= most else plain[: most - 3] + "..."
 
 
 def note(kind: str, text: Any) -> None:
@@ -97,6 +141,7 @@ def jsonable(value: Any) -> Any:
     return value if value is None or isinstance(value, (bool, int, str)) else str(value)
 
 
+STOPPED = 130  # exit code, as shells have it
 # what bad input can make libraries say
 WRONG = (ValueError, TypeError, OSError, ImportError, MemoryError, ArithmeticError, LookupError, RecursionError)
 
@@ -115,15 +160,38 @@ def answering() -> Iterator[None]:
             warnings.simplefilter("always", kind)
         warnings.showwarning = show
         try:
-            yield
+            with _noticing() as stopped:
+                yield
         except BrokenPipeError:
             _forget_stdout()
             raise typer.Exit(0) from None
-        except WRONG as wrong:
+        except (KeyboardInterrupt, *WRONG) as wrong:
+            if stopped or isinstance(wrong, KeyboardInterrupt):
+                note("error", "stopped")
+                raise typer.Exit(STOPPED) from None
             note("error", str(wrong) or type(wrong).__name__)
             if isinstance(wrong, OSError):
                 _forget_stdout()
             raise typer.Exit(2) from None
+
+
+@contextmanager
+def _noticing() -> Iterator[list[int]]:
+    """Was there a Ctrl-C? One that comes while a library is being imported may turn into an error of another kind."""
+    seen: list[int] = []
+
+    def told(number: int, _: Any) -> None:
+        seen.append(number)
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield seen
+        return
+    before = signal.signal(signal.SIGINT, told)
+    try:
+        yield seen
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _forget_stdout() -> None:
@@ -151,6 +219,7 @@ class Interrupt:
 
     def _told(self, *_: Any) -> None:
         if self.asked:
+            signal.signal(signal.SIGINT, self._before)
             raise KeyboardInterrupt
         self.asked = True
         note("note", "stopping, with the best so far; Ctrl-C again stops at once")
@@ -182,4 +251,7 @@ def write_rows(path: Path | None, head: list[str], rows: Iterator[list[Any]]) ->
 
 def main() -> None:
     """Run it."""
-    app()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # where a terminal has no β, a question mark has to do
+            stream.reconfigure(errors="replace")
+    app(prog_name="rowcol")

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from .common import AsJson, answering, app, note, say, say_json
+from .common import AsJson, Decimal, answering, app, note, say, say_json
 from .predict import Model, opened
-from .reading import with_target
+from .reading import table_of, with_target
 
 
 @app.command()
@@ -21,6 +21,7 @@ def evaluate(
     at_least: Annotated[
         float | None, typer.Option(help="Exit with 1 if R², or for classes the accuracy, is less than this.")
     ] = None,
+    decimal: Decimal = ".",
     as_json: AsJson = False,
 ) -> None:
     """Compare predictions with what is known.
@@ -34,9 +35,7 @@ def evaluate(
     with answering():
         from sklearn.base import is_classifier
 
-        from ..files.table import table_from
-
-        table = table_from(source)
+        table = table_of(source, decimal=decimal)
         fitted, encoder = opened(model, table, target)
         wanted = encoder.target if target is None else target
         if wanted is None:

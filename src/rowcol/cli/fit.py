@@ -12,6 +12,7 @@ import typer
 from .common import (
     AsJson,
     Columns,
+    Decimal,
     Drop,
     Interrupt,
     MaxSeconds,
@@ -27,6 +28,7 @@ from .common import (
     app,
     say,
     say_json,
+    shortened,
 )
 from .reading import encoded
 from .solve import told
@@ -64,6 +66,7 @@ def fit(
     one_hot: OneHot = None,
     target_encode: TargetEncode = None,
     missing: Missing = None,
+    decimal: Decimal = ".",
     standardize: Standardize = False,
     tol: Tol = None,
     max_seconds: MaxSeconds = None,
@@ -100,7 +103,7 @@ def fit(
             "missing": missing,
             "standardize": standardize,
         }
-        encoder, X, y = encoded(source, target, options, classes="classifier" in model)
+        encoder, X, y = encoded(source, target, options, "classifier" in model, decimal)
         from ..saving.models import save
 
         with Interrupt() as interrupt:
@@ -170,7 +173,10 @@ def _chosen(made: Any) -> dict[str, Any]:
 
 def _shown(summary: dict[str, Any], result: Any) -> str:
     lines = [f"{summary['model']} on {summary['rows']:,} rows x {len(summary['features']):,} features"]
-    lines += [f"  {name:<15}{summary[name]}" for name in ("target", "kernel", "alpha", "cv_score") if name in summary]
+    for name in ("target", "kernel", "alpha", "cv_score"):
+        if name in summary:
+            told = summary[name]
+            lines.append(f"  {name:<15}{f'{told:.6g}' if isinstance(told, float) else shortened(told, 200)}")
     lines.append(f"  {'score':<15}{summary['score']:.6g} on the rows it was fitted to")
     lines += str(result).splitlines()[1:]
     lines.append(f"Saved as {summary['saved']}")

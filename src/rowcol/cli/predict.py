@@ -8,7 +8,8 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from .common import AsJson, answering, app, note, say_json, write_rows
+from .common import AsJson, Decimal, answering, app, note, say_json, write_rows
+from .reading import table_of
 
 Model = Annotated[Path, typer.Argument(help="What `rowcol fit` or `rowcol.save` wrote.")]
 
@@ -39,6 +40,7 @@ def predict(
     ] = None,
     bound: Annotated[bool, typer.Option("--bound", help="For kernel-ridge: how far the exact solution's are.")] = False,
     std: Annotated[bool, typer.Option("--std", help="For kernel-ridge: standard deviations.")] = False,
+    decimal: Decimal = ".",
     as_json: AsJson = False,
 ) -> None:
     """Predict, row by row; probabilities too, if the model has them.
@@ -52,11 +54,9 @@ def predict(
         rowcol predict model.rowcol new.parquet | head
     """
     with answering():
-        from ..files.table import table_from
-
         if out is not None and str(out) != "-" and out.suffix not in (".csv", ".tsv"):
             raise ValueError(f"{out.name}: predictions are written as .csv or .tsv")
-        table = table_from(source)
+        table = table_of(source, decimal=decimal)
         fitted, encoder = opened(model, table)
         made = encoder.encode(table)
         for one in made.notes:

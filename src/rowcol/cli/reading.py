@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -9,28 +12,52 @@ import numpy as np
 
 from .common import listed, note
 
+MAGIC = {b"PAR1": ".parquet", b"ARRO": ".arrow", b"\x93NUM": ".npy"}  # what stdin begins with; text otherwise
 
-def system_from(source: Path, right: Path | None, target: str | None, options: dict[str, Any]) -> tuple[Any, Any, Any]:
+
+def table_of(source: Path, needs: tuple[str, ...] = (), decimal: str = ".") -> Any:
+    """A table from a file, or from stdin if it is `-`; what a person should know is noted on stderr."""
+    from ..files.table import table_from
+
+    if str(source) != "-":
+        table = table_from(source, needs, decimal)
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            spool = Path(folder) / "stdin"
+            with open(spool, "wb") as file:
+                shutil.copyfileobj(sys.stdin.buffer, file)
+            with open(spool, "rb") as file:
+                kind = MAGIC.get(file.read(4), ".csv")
+            table = table_from(spool.rename(spool.with_suffix(kind)), needs, decimal)
+    for one in table.notes:
+        note("note", one)
+    return table
+
+
+def system_from(
+    source: Path, right: Path | None, target: str | None, options: dict[str, Any], decimal: str = "."
+) -> tuple[Any, Any, Any]:
     """X, y and the names of X's columns, or None where they have none."""
     from ..files.matrices import matrix_from, vector_from
 
     if right is not None:
         if target is not None or any(options.values()):
             raise ValueError("columns are named in a table; a second file is y itself: leave out one of them")
-        return matrix_from(source), vector_from(right), None
+        return matrix_from(source, decimal), vector_from(right, decimal), None
     if target is None:
         raise ValueError("say which column is y by --target, or name a second file with y")
-    encoder, X, y = encoded(source, target, options)
+    encoder, X, y = encoded(source, target, options, decimal=decimal)
     return X, y, encoder.features
 
 
-def encoded(source: Path, target: str, options: dict[str, Any], classes: bool = False) -> tuple[Any, Any, Any]:
+def encoded(
+    source: Path, target: str, options: dict[str, Any], classes: bool = False, decimal: str = "."
+) -> tuple[Any, Any, Any]:
     """The Encoder for a table, X and y; what a person should know is noted on stderr."""
     from ..files.encoder import learned
-    from ..files.table import table_from
 
     options = {name: listed(value) if isinstance(value, list) else value for name, value in options.items()}
-    table, y = with_target(table_from(source, (target,)), target, classes, options["missing"])
+    table, y = with_target(table_of(source, (target,), decimal), target, classes, options["missing"])
     numbers = _as_numbers(y) if options.get("target_encode") else None
     encoder, made = learned(table, target=target, y=numbers, **options)
     for one in made.notes:
@@ -46,9 +73,9 @@ def with_target(table: Any, target: str, classes: bool, missing: str | None) -> 
     if gone.any():
         if missing != "drop":
             row, more = int(np.argmax(gone)) + 1, int(gone.sum()) - 1
+            others = f", nor have {more:,} more" if more else ""
             raise ValueError(
-                f"{table.name}: row {row} has no target {target!r}, nor have {more:,} more: leave out such rows "
-                "(missing='drop')"
+                f"{table.name}: row {row} has no target {target!r}{others}: leave out such rows (missing='drop')"
             )
         note("note", f"{int(gone.sum()):,} rows have no target and are left out")
         table, y = table.rows(~gone), y[~gone]

@@ -12,6 +12,7 @@ import typer
 from .common import (
     AsJson,
     Columns,
+    Decimal,
     Drop,
     Interrupt,
     MaxSeconds,
@@ -27,6 +28,7 @@ from .common import (
     app,
     say,
     say_json,
+    shortened,
     write_rows,
 )
 from .reading import system_from
@@ -52,6 +54,7 @@ def solve(
     drop: Drop = None,
     one_hot: OneHot = None,
     missing: Missing = None,
+    decimal: Decimal = ".",
     standardize: Standardize = False,
     tol: Tol = 1e-6,
     max_passes: Annotated[float | None, typer.Option(help="Passes over X before giving up.")] = None,
@@ -78,7 +81,7 @@ def solve(
         if out is not None and out.suffix not in (".csv", ".tsv", ".npy") and str(out) != "-":
             raise ValueError(f"{out.name}: x is written as .csv, .tsv or .npy")
         options = _options(columns, drop, one_hot, missing, standardize)
-        X, y, names = system_from(source, right, target, options)
+        X, y, names = system_from(source, right, target, options, decimal)
         from ..solving import solve as run
 
         with Interrupt() as interrupt:
@@ -151,7 +154,7 @@ def _shown(result: Any, names: list[str], out: Path | None) -> str:
     if result.intercept is not None:
         lines.append(f"  {'intercept':<15}{result.intercept:.8g}")
     for name, value in zip(names[:SHOWN], result.x[:SHOWN]):
-        lines.append(f"  {name:<15}{value:.8g}")
+        lines.append(f"  {shortened(name):<15}{value:.8g}")
     if len(names) > SHOWN:
         lines.append(f"  and {len(names) - SHOWN:,} more" + ("" if out else ", which -o x.csv would write"))
     return "\n".join(lines)
@@ -169,6 +172,7 @@ def plan(
     drop: Drop = None,
     one_hot: OneHot = None,
     missing: Missing = None,
+    decimal: Decimal = ".",
     standardize: Standardize = False,
     tol: Tol = 1e-6,
     memory: Memory = None,
@@ -186,7 +190,7 @@ def plan(
     """
     with answering():
         options = _options(columns, drop, one_hot, missing, standardize)
-        X, y, _ = system_from(source, right, target, options)
+        X, y, _ = system_from(source, right, target, options, decimal)
         from ..solving import plan as ask
 
         found = ask(

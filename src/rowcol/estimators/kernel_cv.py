@@ -58,7 +58,7 @@ class KernelRidgeCV(MultiOutputMixin, RegressorMixin, KernelRegression):
         On how many points gradients are taken; with ard, on twice as many.
     solver, tol, max_iter, max_seconds, memory, n_jobs, random_state, callback, progress
         As of `KernelRidge`; the first three and callback are of the final fit. max_seconds is for all: where time runs
-        out, the best so far is fitted.
+        out, the best so far is fitted. So it is where the callback has an attribute `asked` that becomes true.
     cv_tol : float
         Tolerance of the fits that are only compared.
 
@@ -185,6 +185,7 @@ class KernelRidgeCV(MultiOutputMixin, RegressorMixin, KernelRegression):
                 "progress": self.progress,
             },
             np.random.default_rng(0 if self.random_state is None else _seed(self.random_state)),
+            lambda: bool(getattr(self.callback, "asked", False)),
         )
         best, rungs, stages = climbed(ladder, named)
         self._say(f"{best.kernel}, alpha {best.alpha:.3g}: the fit to all {n:,} points")

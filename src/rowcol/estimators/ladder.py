@@ -55,7 +55,12 @@ class Ladder:
     say: Callable[[str], None]
     how: dict[str, Any]
     rng: np.random.Generator
+    asked: Callable[[], bool] = lambda: False  # did a person ask to stop?
     kept: list[int] | None = None  # which folds these are, where few points have not all of them
+
+    def late(self) -> bool:
+        """Is it time to be content with the best so far?"""
+        return self.asked() or time.perf_counter() > self.deadline
 
 
 class Candidate(NamedTuple):
@@ -92,19 +97,23 @@ def climbed(ladder: Ladder, named: list[tuple[Kernel, bool]]) -> tuple[Candidate
     rungs: list[Rung] = []
     for rung, (m, factors) in enumerate(zip([*sizes, n], trials, strict=True)):
         chosen = _around(candidates, np.ones(1) if fixed else factors)
-        if rung and time.perf_counter() > ladder.deadline:
+        if rung and ladder.late():
             break
         found: list[Candidate] = []
         began, entries, fits = time.perf_counter(), 0.0, 0
         ladder.say(f"{m:,} points: {len(chosen)} kernel{'s'[: len(chosen) > 1]}, {len(ladder.folds)} folds")
         part = ladder if m == n else _part(ladder, np.sort(order[:m]))
         for one in chosen:
-            if found and time.perf_counter() > ladder.deadline:
+            if found and ladder.late():
                 break
             best, tried, cost = _tried(part, one, rung, last=m == n)
+            if rungs and ladder.asked():  # its fits were cut short: those before were not
+                break
             found.append(best)
             rungs += tried
             entries, fits = entries + cost, fits + sum(r.scores.size for r in tried)
+        if not found:
+            break
         cost_of = {"kernel_entries": entries, "seconds": time.perf_counter() - began}
         stages.append({"stage": "folds", "n_samples": m, "candidates": len(found), "fits": fits, **cost_of})
         found.sort(key=lambda c: -np.nan_to_num(c.score, nan=-np.inf))
@@ -165,7 +174,7 @@ def _gradients(
     """The best of some shapes, with length-scales found on few points; on many where each feature has its own."""
     began, m = time.perf_counter(), len(few[1])
     alone = [
-        tuned(k, *few, (usual_scale(k, few[0], np.random.default_rng(0)), alpha), False, 30, ladder.deadline)
+        tuned(k, *few, (usual_scale(k, few[0], np.random.default_rng(0)), alpha), False, 30, ladder.late)
         for k in shapes
     ]
     looks = sum(found.looks for found in alone)
@@ -173,8 +182,8 @@ def _gradients(
     alone = sorted(alone, key=lambda found: found.error)[:KEPT]
     out = [Candidate(found.kernel, found.alpha, np.nan, True) for found in alone]
     for found in alone if ladder.ard else ():
-        one = tuned(found.kernel, *few, (_scales(found.kernel, d), found.alpha), True, 60, ladder.deadline)
-        two = tuned(one.kernel, *many, (_scales(one.kernel, d), one.alpha), True, 30, ladder.deadline)
+        one = tuned(found.kernel, *few, (_scales(found.kernel, d), found.alpha), True, 60, ladder.late)
+        two = tuned(one.kernel, *many, (_scales(one.kernel, d), one.alpha), True, 30, ladder.late)
         looks, entries = looks + one.looks + two.looks, entries + one.looks * m**2 + two.looks * len(many[1]) ** 2
         out.append(Candidate(two.kernel, two.alpha, np.nan, True))
     counts = {"n_samples": len(many[1]) if ladder.ard else m, "candidates": len(shapes), "fits": looks}
@@ -236,7 +245,7 @@ def _tried(ladder: Ladder, one: Candidate, rung: int, last: bool) -> tuple[Candi
     for _ in range(4 if last and ladder.alphas is None else 0):
         ends, mean = (min(alphas), max(alphas)), _mean(scores)
         flat = not mean.max() - mean.min() >= NOISE * np.nanstd(scores, axis=1).mean()
-        if best.alpha not in ends or flat or time.perf_counter() > ladder.deadline:
+        if best.alpha not in ends or flat or ladder.late():
             break
         alphas = ends[0] / FURTHER[::-1] if best.alpha == ends[0] else ends[1] * FURTHER
         found, scores = _scored(ladder, one.kernel, alphas)
@@ -251,7 +260,7 @@ def _tried(ladder: Ladder, one: Candidate, rung: int, last: bool) -> tuple[Candi
 
 def _scored(ladder: Ladder, kernel: Kernel, alphas: np.ndarray) -> tuple[Folded, np.ndarray]:
     left = max(ladder.deadline - time.perf_counter(), 1.0)
-    how = {**ladder.how, "max_seconds": None if np.isinf(left) else left}
+    how = {**ladder.how, "max_seconds": None if np.isinf(left) else left, "callback": lambda _: ladder.asked()}
     w = None if (ladder.weight == 1.0).all() else ladder.weight
     trains = [train for train, _ in ladder.folds]
     found = folded(ladder.X, ladder.Y, kernel, alphas, trains, w, centre=ladder.centre, **how)

@@ -41,7 +41,8 @@ class RidgeCV(MultiOutputMixin, RegressorMixin, Linear, BaseEstimator):
     alpha_per_target : bool
         With cv=None: an alpha for every target.
     tol, max_iter, max_seconds, solver, random_state, memory, n_jobs, callback, progress
-        Of the final fit: as of `Ridge`.
+        Of the final fit: as of `Ridge`. Where the callback has an attribute `asked` that becomes true, no more folds
+        are begun.
 
     Attributes
     ----------
@@ -169,7 +170,12 @@ class RidgeCV(MultiOutputMixin, RegressorMixin, Linear, BaseEstimator):
             found = predictions(X, Y, np.ones(len(y)) if w is None else w, alphas, self.fit_intercept, folds)
             how = "one Gram matrix"
         else:
-            found, how = [self._fold(X, Y, w, alphas, *fold) for fold in folds], "a path each"
+            found, how = [], "a path each"
+            for fold in folds:
+                if found and getattr(self.callback, "asked", False):  # a person would rather have what there is
+                    break
+                found.append(self._fold(X, Y, w, alphas, *fold))
+            folds = folds[: len(found)]
         dear = ", as leaving one out would be dear" if self.cv is None else ""
         self.cv_ = f"{len(folds)} folds, by {how}{dear}"
         score = scorer_of(self.scoring, y.ndim == 1, w is not None)

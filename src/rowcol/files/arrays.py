@@ -61,7 +61,8 @@ def _datasets(path: Path) -> dict[str, np.ndarray]:
             if not isinstance(held.get(key, getlink=True), h5py.HardLink):
                 continue
             one = held[key]
-            if not isinstance(one, h5py.Dataset) or one.dtype.kind not in "biuf":
+            char = one.attrs.get("MATLAB_class") == b"char" if isinstance(one, h5py.Dataset) else False
+            if not isinstance(one, h5py.Dataset) or one.dtype.kind not in "biuf" or char:
                 continue
             if one.is_virtual or one.external:
                 raise ValueError(f"{key} lies in another file, which is not followed")

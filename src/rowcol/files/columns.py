@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,9 @@ def refusal(table: Table, name: str) -> str:
         row, value = odd[0]
         more = f" and {len(odd) - 1} more" if len(odd) > 1 else ""
         return f"column {name!r} has numbers but for {value[:40]!r} in row {row + 1}{more}: mend the file"
+    for pattern, said in LOOKS.items():
+        if held and all(re.fullmatch(pattern, one.strip()) for _, one in held):
+            return f"column {name!r} has {said}, such as {held[0][1][:40]!r}: mend the file, or drop it"
     many = len({one for _, one in held})
     return (
         f"column {name!r} is text ({many:,} different): encode it (one-hot, or by target means) or drop it"
@@ -49,12 +53,22 @@ def refusal(table: Table, name: str) -> str:
     )
 
 
+LOOKS = {  # what is no text to a person, and no number to a table
+    r"[-+]?[\d.]+ ?%": "percentages",
+    r"[-+]?0[xX][0-9a-fA-F]+": "hexadecimal numbers",
+    r"[-+]?[\d_]+(\.[\d_]+)?": "numbers with underscores",
+    r"[-+]?[$€£¥] ?[-+]?[\d.,]+|[-+]?[\d.,]+ ?[$€£¥]": "amounts with a currency",
+    r"\d{4}-\d\d?-\d\d?([T ][\d:.,+Z-]+)?|\d\d?[./]\d\d?[./]\d{2,4}": "dates, which are no numbers",
+    r"\d\d?:\d\d(:\d\d(\.\d+)?)?": "times, which are no numbers",
+}
+
+
 def _is_number(text: str) -> bool:
     try:
         float(text)
     except ValueError:
         return False
-    return True
+    return "_" not in text
 
 
 def read(

@@ -15,7 +15,7 @@ from .arrays import ARRAYS, arrays_from
 KINDS = (".mtx", ".mtx.gz", ".npy", ".npz", ".csv", ".tsv", ".txt", ".mat", ".h5", ".hdf5")
 
 
-def matrix_from(path: str | Path) -> Any:
+def matrix_from(path: str | Path, decimal: str = ".") -> Any:
     """X from a file, dense or sparse as it is stored; no file can run code.
 
     Examples
@@ -48,16 +48,20 @@ def matrix_from(path: str | Path) -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("error")  # an empty file is only warned of
             comma = "\t" if name.endswith(".tsv") else "," if name.endswith(".csv") else None
+            if decimal == ",":
+                lines = path.read_text(encoding="utf-8-sig").replace(",", ".").splitlines()
+                return np.loadtxt(lines, delimiter=";" if comma == "," else comma, ndmin=2)
             return np.loadtxt(path, delimiter=comma, ndmin=2, encoding="utf-8-sig")  # spreadsheets begin with a mark
     except (FileNotFoundError, ImportError):
         raise
     except Exception as wrong:  # whatever a broken file makes a reader say
-        raise ValueError(f"{path.name} cannot be read as a matrix of numbers: {wrong}") from wrong
+        hint = "; if it has decimal commas, say --decimal ," if ";" in str(wrong) and decimal == "." else ""
+        raise ValueError(f"{path.name} cannot be read as a matrix of numbers: {wrong}{hint}") from wrong
 
 
-def vector_from(path: str | Path) -> np.ndarray:
+def vector_from(path: str | Path, decimal: str = ".") -> np.ndarray:
     """y from a file: one column or one row."""
-    found = matrix_from(path)
+    found = matrix_from(path, decimal)
     found = found.toarray() if sp.issparse(found) else np.asarray(found)
     if found.ndim == 2 and 1 in found.shape:
         found = found.reshape(-1)

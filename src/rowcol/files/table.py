@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
-import re
+import difflib
 import warnings
 from collections import Counter
 from dataclasses import dataclass, field
@@ -16,10 +14,13 @@ import scipy.io
 import scipy.sparse as sp
 
 from .arrays import ARRAYS, arrays_from, needed
+from .delimited import WIDE, PlainError, check_commas, head_of, wide_columns
 
 TEXT = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 ARROW = (".parquet", ".arrow", ".feather")
 SVM = (".svmlight", ".svm", ".libsvm")
+NEAR = 5_000  # columns whose names are compared with one that is not there
+EXACT = 2.0**53  # whole numbers up to here are themselves as float64
 KINDS = (*TEXT, *ARROW, ".npy", *ARRAYS, ".mtx", ".mtx.gz", *SVM)
 
 
@@ -37,6 +38,8 @@ class Table:
         Strings, and None where one is missing.
     name : str
         Of the file, for messages.
+    notes : list of str
+        What a person should know of how it was read.
 
     Examples
     --------
@@ -55,6 +58,7 @@ class Table:
     numbers: Any
     text: dict[str, np.ndarray] = field(default_factory=dict)
     name: str = "the table"
+    notes: list[str] = field(default_factory=list)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -66,10 +70,13 @@ class Table:
 
     def rows(self, which: np.ndarray) -> Table:
         """Some rows."""
-        return Table(self.numeric, self.numbers[which], {k: v[which] for k, v in self.text.items()}, self.name)
+        text = {k: v[which] for k, v in self.text.items()}
+        return Table(self.numeric, self.numbers[which], text, self.name, self.notes)
 
     def some(self, names: tuple[str, ...] | list[str]) -> Any:
         """Columns of numbers, in this order."""
+        if tuple(names) == self.numeric:
+            return self.numbers
         at = {name: j for j, name in enumerate(self.numeric)}
         return self.numbers[:, [at[name] for name in names]]
 
@@ -86,31 +93,43 @@ class Table:
         known = set(self.names)
         for name in names:
             if name not in known:
-                raise ValueError(f"{self.name} has no column {name!r}: it has {_listed(self.names)}")
+                raise PlainError(f"{self.name} has no column {name!r}: {_instead(name, self.names)}")
 
 
-def _listed(names: tuple[str, ...]) -> str:
+def _instead(name: str, names: tuple[str, ...]) -> str:
+    """Names that are nearly this one, or the first of them."""
+    folded = name.casefold().strip()
+    same = [one for one in names if one.casefold().strip() == folded]
+    near = same or (difflib.get_close_matches(name, names, 3) if len(names) <= NEAR else [])
+    if near:
+        return f"did you mean {' or '.join(map(repr, near))}?"
+    if names and all(one.lstrip("+-").replace(".", "", 1).isdecimal() for one in names):
+        return "its first line has numbers, where the names should be"
     shown = ", ".join(map(repr, names[:8]))
-    return shown + (f" and {len(names) - 8:,} more" if len(names) > 8 else "")
+    return f"it has {shown}" + (f" and {len(names) - 8:,} more" if len(names) > 8 else "")
 
 
-def table_from(path: str | Path, needs: tuple[str, ...] = ()) -> Table:
+def table_from(path: str | Path, needs: tuple[str, ...] = (), decimal: str = ".") -> Table:
     """A table from a file; no file can run code.
 
     Parameters
     ----------
     path : str or Path
-        .csv or .tsv (also .gz; the first line has the names, numbers have decimal points), .parquet, .arrow, .feather,
+        .csv or .tsv (also .gz; the first line has the names), .parquet, .arrow, .feather,
         .npy, .npz, .mat, .h5, .hdf5, .mtx (also .gz), .svmlight, .svm or .libsvm. Of files of arrays, those with one
         column keep their name, and others have theirs numbered: X0, X1, ...; the target of svmlight is y.
     needs : tuple of str
         Columns that must be there: of text this is known from its first line.
+    decimal : {".", ","}
+        Of numbers in .csv and .tsv.
 
     Returns
     -------
     Table
     """
     path = Path(path)
+    if decimal not in (".", ","):
+        raise ValueError(f"decimal must be '.' or ',', got {decimal!r}")
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}")
     if path.is_dir():
@@ -123,24 +142,20 @@ def table_from(path: str | Path, needs: tuple[str, ...] = ()) -> Table:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of readers, about types and fragments
-            found = _frame(path, needs) if name.endswith((*TEXT, *ARROW)) else _arrays(path, name)
+            found = _frame(path, needs, decimal) if name.endswith((*TEXT, *ARROW)) else _arrays(path, name)
     except (ImportError, OSError, ValueError, MemoryError) as wrong:
-        if isinstance(wrong, (ImportError, FileNotFoundError, PermissionError, _PlainError)):
+        if isinstance(wrong, (ImportError, FileNotFoundError, PermissionError, PlainError)):
             raise
         raise ValueError(f"{path.name} cannot be read as a table: {_first_line(wrong)}") from wrong
     except Exception as wrong:  # whatever a broken file makes a reader say
         raise ValueError(f"{path.name} cannot be read as a table: {_first_line(wrong)}") from wrong
     if not len(found):
-        raise _PlainError(f"{path.name} has names but no rows")
+        raise PlainError(f"{path.name} has names but no rows")
     if len(set(found.names)) < len(found.names):
         twice = next(one for one, count in Counter(found.names).items() if count > 1)
-        raise _PlainError(f"{path.name} has two columns {twice!r}: rename one")
+        raise PlainError(f"{path.name} has two columns {twice!r}: rename one")
     found.check(*needs)
     return found
-
-
-class _PlainError(ValueError):
-    """An error that says all there is to say."""
 
 
 def _first_line(wrong: Exception) -> str:
@@ -151,37 +166,82 @@ def _first_line(wrong: Exception) -> str:
 # --- tables proper ---------------------------------------------------------------------------------------------------
 
 
-def _frame(path: Path, needs: tuple[str, ...]) -> Table:
-    pandas = needed("pandas", f"{path.name}, a table,")
+def _frame(path: Path, needs: tuple[str, ...], decimal: str) -> Table:
     name = path.name.lower()
     if name.endswith(TEXT):
-        separator = "\t" if ".tsv" in name else ","
-        _check_head(path, separator, needs)
-        exact: dict[str, Any] = {"low_memory": False, "index_col": False}
-        if tuple(int(part) for part in pandas.__version__.split(".")[:2]) < (3, 1):
-            exact["float_precision"] = "round_trip"  # from then on it is the only one
-        with warnings.catch_warnings(record=True) as told:
-            warnings.simplefilter("always")
-            try:
-                frame = pandas.read_csv(path, sep=separator, **exact)
-            except UnicodeDecodeError:
-                raise _PlainError(f"{path.name} is not text in UTF-8: is it a table?") from None
-        if any(issubclass(one.category, pandas.errors.ParserWarning) for one in told):
-            raise _PlainError(f"{path.name} has more values in a row than names in its first line")
+        head = head_of(path, "\t" if ".tsv" in name else ",")
+        Table(tuple(head.names), np.empty((0, len(head.names))), {}, path.name).check(*needs)
+        if len(head.names) > WIDE:
+            names, values, text = wide_columns(path, head, decimal)
+            for one, column in text.items():
+                check_commas(path, one, column)
+            return Table(tuple(names), values, text, path.name, _unnamed(names))
+        frame = _text_frame(path, head.separator, head.packed, decimal)
     else:
+        pandas = needed("pandas", f"{path.name}, a table,")
         needed("pyarrow", f"{path.name}, an Arrow table,")
         frame = pandas.read_parquet(path) if name.endswith(".parquet") else _arrow(path)
         frame = frame.reset_index() if frame.index.name is not None else frame
+    return _parted(frame, path)
+
+
+def _text_frame(path: Path, separator: str, packed: bool, decimal: str) -> Any:
+    pandas = needed("pandas", f"{path.name}, a table,")
+    exact: dict[str, Any] = {"low_memory": False, "index_col": False, "decimal": decimal}
+    exact["compression"] = "gzip" if packed else None
+    if tuple(int(part) for part in pandas.__version__.split(".")[:2]) < (3, 1):
+        exact["float_precision"] = "round_trip"  # from then on it is the only one
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        try:
+            frame = pandas.read_csv(path, sep=separator, **exact)
+        except UnicodeDecodeError:
+            raise PlainError(f"{path.name} is not text in UTF-8: is it a table?") from None
+    if any(issubclass(one.category, pandas.errors.ParserWarning) for one in told):
+        raise PlainError(f"{path.name} has more values in a row than names in its first line")
+    last = frame.columns[-1] if len(frame.columns) else ""
+    if str(last).startswith("Unnamed: ") and len(frame) and frame[last].isna().all():
+        frame = frame.iloc[:, :-1]  # every line ends with a separator
+    return _large(frame)
+
+
+def _large(frame: Any) -> Any:
+    """Whole numbers that no integer of 64 bits holds are read as text: they are numbers."""
+    for at in range(len(frame.columns)):
+        column = frame.iloc[:, at]
+        held = column.dropna() if str(column.dtype).startswith(("object", "str")) else ()
+        if len(held) and all(str(one).lstrip("+-").isdecimal() for one in held):
+            frame = frame.assign(**{frame.columns[at]: column.map(float, na_action="ignore").astype(float)})
+    return frame
+
+
+def _unnamed(names: Any) -> list[str]:
+    return [
+        f"column {j + 1} has no name and is taken as {one!r}: leave it out by --drop {one!r} if it only counts rows"
+        for j, one in enumerate(names)
+        if one == f"Unnamed: {j}"
+    ][:1]
+
+
+def _parted(frame: Any, path: Path) -> Table:
+    """Numbers apart from text."""
+    pandas = needed("pandas", f"{path.name}, a table,")
     frame.columns = [str(one) for one in frame.columns]
+    for at, kind in enumerate(frame.dtypes):
+        if kind.kind == "O" and pandas.api.types.infer_dtype(frame.iloc[:, at]) == "decimal":
+            frame = frame.assign(**{frame.columns[at]: frame.iloc[:, at].astype(float)})
     types, found = pandas.api.types, list(frame.dtypes)
     numeric = {kind: bool(types.is_numeric_dtype(kind)) for kind in set(found)}
     if any(types.is_complex_dtype(kind) for kind in numeric):
-        raise _PlainError(f"{path.name} has complex numbers, which models do not take")
-    kinds = [numeric[kind] for kind in found]
+        raise PlainError(f"{path.name} has complex numbers, which models do not take")
+    kinds, notes = [numeric[kind] for kind in found], _unnamed(frame.columns)
     numbers = frame if all(kinds) else frame.loc[:, kinds]
     values = np.ascontiguousarray(numbers.to_numpy(dtype=np.float64, na_value=np.nan))
+    for j in [k for k, kind in enumerate(numbers.dtypes) if types.is_integer_dtype(kind)]:
+        if len(values) and np.nanmax(np.abs(values[:, j]), initial=0.0) >= EXACT:
+            notes.append(f"column {numbers.columns[j]!r} has whole numbers beyond 2^53, which are rounded")
     text = {}
-    for at in np.flatnonzero(~np.array(kinds, bool)):
+    for at in [k for k, is_number in enumerate(kinds) if not is_number]:
         column, head = frame.iloc[:, at], frame.columns[at]
         if column.isna().all():  # nothing in it says that it is text
             values = np.column_stack([values, np.full(len(frame), np.nan)])
@@ -189,8 +249,8 @@ def _frame(path: Path, needs: tuple[str, ...]) -> Table:
             continue
         plain = column.astype(object)
         text[head] = np.array([None if gone else str(one) for one, gone in zip(plain, column.isna())], object)
-        _check_commas(path, head, text[head])
-    return Table(tuple(numbers.columns), values, text, path.name)
+        check_commas(path, head, text[head])
+    return Table(tuple(numbers.columns), values, text, path.name, notes)
 
 
 def _arrow(path: Path) -> Any:
@@ -201,37 +261,6 @@ def _arrow(path: Path) -> Any:
     except arrow.ArrowInvalid:
         with ipc.open_stream(path.read_bytes()) as stream:
             return stream.read_all().to_pandas()
-
-
-def _check_head(path: Path, separator: str, needs: tuple[str, ...]) -> None:
-    """The first line: is it text, separated as it should be, with names that differ, and those that are needed?"""
-    with (gzip.open if path.name.lower().endswith(".gz") else open)(path, "rb") as file:
-        if b"\0" in file.read(4096):
-            raise _PlainError(f"{path.name} is not text in UTF-8: is it a table?")
-    with (gzip.open if path.name.lower().endswith(".gz") else open)(
-        path, "rt", encoding="utf-8-sig", newline=""
-    ) as text:
-        try:
-            names = next(csv.reader(text, delimiter=separator), [])
-        except UnicodeDecodeError:
-            raise _PlainError(f"{path.name} is not text in UTF-8: is it a table?") from None
-    for other, said in ((";", "semicolons"), ("\t", "tabs")):
-        if other != separator and len(names) == 1 and other in names[0]:
-            commas = ", and decimal commas by points" if other == ";" else ""
-            raise _PlainError(
-                f"{path.name} is separated by {said}: replace them by commas{commas}, or write .tsv with tabs"
-            )
-    if len(set(names)) < len(names):
-        twice = next(one for one, count in Counter(names).items() if count > 1)
-        raise _PlainError(f"{path.name} has two columns {twice!r}: rename one")
-    Table(tuple(names), np.empty((0, len(names))), {}, path.name).check(*needs)
-
-
-def _check_commas(path: Path, head: str, values: np.ndarray) -> None:
-    held = [one for one in values[:100] if one is not None]
-    if held and all(re.fullmatch(r"\s*[-+]?\d+(,\d+)?\s*", one) for one in held) and any("," in one for one in held):
-        first = next(one for one in held if "," in one)
-        raise _PlainError(f"{path.name}: column {head!r} has decimal commas ({first.strip()}): write decimal points")
 
 
 # --- arrays as tables ------------------------------------------------------------------------------------------------
@@ -256,18 +285,22 @@ def _arrays(path: Path, name: str) -> Table:
 def _together(held: dict[str, Any], path: Path) -> Table:
     """Arrays side by side, sparse if one of them is."""
     if not held:
-        raise _PlainError(f"{path.name} holds no array of numbers")
+        raise PlainError(f"{path.name} holds no array of numbers")
     names: list[str] = []
     parts = []
-    rows = max(value.shape[0] if value.ndim else 0 for value in held.values())
+    passed = [k for k, v in held.items() if v.dtype.kind in "USO" or (v.size == 1 and len(held) > 1)]
+    held = {key: value for key, value in held.items() if key not in passed}
+    rows = max((value.shape[0] if value.ndim else 0 for value in held.values()), default=0)
+    if not rows:
+        raise PlainError(f"{path.name} holds no array of numbers with rows")
     for key, value in held.items():
         if value.dtype.kind not in "biuf":
-            raise _PlainError(f"{path.name}: {key} has no real numbers but {value.dtype}")
+            raise PlainError(f"{path.name}: {key} has no real numbers but {value.dtype}")
         if value.ndim == 2 and value.shape[0] == 1 and value.shape[1] == rows > 1:
             value = value.reshape((rows, 1))  # MATLAB's row vectors
         if value.ndim not in (1, 2) or value.shape[0] != rows:
             shapes = ", ".join(f"{k} {v.shape}" for k, v in held.items())
-            raise _PlainError(f"{path.name}: arrays of a table have a row for each of its rows; here are {shapes}")
+            raise PlainError(f"{path.name}: arrays of a table have a row for each of its rows; here are {shapes}")
         part = value.reshape((rows, 1)) if value.ndim == 1 else value
         parts.append(part)
         # a single array has numbered columns also if it has one
@@ -277,4 +310,5 @@ def _together(held: dict[str, Any], path: Path) -> Table:
         numbers: Any = sp.csr_array(sp.hstack([sp.csr_array(part, dtype=np.float64) for part in parts]))
     else:
         numbers = np.column_stack([np.asarray(part, np.float64) for part in parts])
-    return Table(tuple(names), numbers, {}, path.name)
+    notes = [f"{path.name}: {', '.join(passed)} is text or a single value, and is passed over"] if passed else []
+    return Table(tuple(names), numbers, {}, path.name, notes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -39,12 +40,35 @@ def written(path: str | Path) -> Iterator[BinaryIO]:
     path = path.resolve()  # a link stays, and what it leads to is written
     beside = path.with_name(f".{path.name[:200]}.{os.getpid()}.part")
     try:
-        with open(beside, "wb") as file:
+        with _nameless(path.parent) or open(beside, "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
+            if not beside.exists():  # all of it is there: now it gets a name
+                _name(file, beside)
         os.replace(beside, path)
     except BaseException:
         with suppress(OSError):
             beside.unlink()
         raise
+
+
+def _name(file: BinaryIO, path: Path) -> None:
+    """Give a file without a name one."""
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:  # the folder is told by its number: only so does Python follow the link to the file
+        os.link(f"/proc/self/fd/{file.fileno()}", path.name, dst_dir_fd=folder)
+    finally:
+        os.close(folder)
+
+
+def _nameless(folder: Path) -> BinaryIO | None:
+    """A file without a name, which is gone if the process is killed; None where there is no such thing."""
+    if not hasattr(os, "O_TMPFILE") or not os.path.isdir("/proc/self/fd"):
+        return None
+    try:
+        return open(os.open(folder, os.O_TMPFILE | os.O_RDWR, 0o666), "wb")
+    except OSError as wrong:
+        if wrong.errno in (errno.EACCES, errno.EROFS, errno.ENOSPC, errno.EDQUOT):
+            raise
+        return None  # not every file system has them

@@ -11,6 +11,7 @@ from .picture import Book, Chapter, Curve, Picture, Table
 
 OURS = "rowcol"
 TIE = 1.2
+FEW = 12  # problems: up to here every contender has a row
 BARS = 24  # problems on one picture, at most
 
 
@@ -60,13 +61,15 @@ def _race(data: dict[str, Any]) -> Book:
                 ratios.append((str(run["facts"]["dataset"]), target, ours, rival, ratio))
                 marks.append(None if ratio is None else ratio >= 1 / TIE)
                 told = _seconds(ours), str(rival["contender"]) if rival else "none", _seconds(rival), _times(ratio)
-                rows.append([str(run["facts"]["dataset"]), _shape(run["facts"]), f"{target:g}", *told])
+                rows.append([str(run["facts"]["dataset"]), shape(run["facts"]), f"{target:g}", *told])
         head = ["problem", "size", "error", "rowcol, s", "best rival", "its s", "rival / rowcol"]
         good, known = sum(mark is True for mark in marks), sum(mark is not None for mark in marks)
         won, all_of = won + good, all_of + known
-        words = [f"Of {known} races, rowcol is first or within {TIE:g} of it in {good}. ✓ marks these."]
+        words = [f"Of {known} races, rowcol is first or within {TIE:g} of it in {good}. ✓ marks these.", _lost(runs)]
         title = f"{threads} thread{'s' * (threads > 1)}"
-        chapters.append(Chapter(title, words, _bars(ratios, title), [Table("Seconds to an error", head, rows, marks)]))
+        tables = [Table("Seconds to an error", head, rows, marks)]
+        tables += [_everyone(run) for run in runs] if len(runs) <= FEW else []
+        chapters.append(Chapter(title, words, _bars(ratios, title), tables))
     machine = ", ".join(f"{name} {value}" for name, value in data.get("machine", {}).items())
     summary = [
         f"rowcol is first, or no more than {TIE:g} times the seconds of the best rival, in {won} of {all_of} races.",
@@ -74,6 +77,58 @@ def _race(data: dict[str, Any]) -> Book:
         "compilation does not.",
     ]
     return Book("Seconds to a verified error", summary, chapters, f"{machine}. Sizes: {data.get('size', 'unknown')}.")
+
+
+def ranked(run: dict[str, Any], target: float) -> tuple[list[dict], list[dict]]:
+    """Those with a time, the fastest first; and the others."""
+    here = [r for r in run["records"] if r["target"] == target]
+    timed = sorted((r for r in here if r["seconds"] is not None), key=lambda r: r["seconds"])
+    return timed, [r for r in here if r["seconds"] is None]
+
+
+def _everyone(run: dict[str, Any]) -> Table:
+    rows = []
+    for target in dict.fromkeys(record["target"] for record in run["records"]):
+        timed, rest = ranked(run, target)
+        rows += [[f"{target:g}", str(r["contender"]), f"{r['seconds']:.3g}", _error(r), _how(r)] for r in timed]
+        rows += [[f"{target:g}", str(r["contender"]), "–", "–", str(r["note"])] for r in rest]
+    title = f"{run['facts']['dataset']}: {shape(run['facts'])}"
+    return Table(title, ["error", "contender", "seconds", "error found", "how, or why not"], rows)
+
+
+def _error(record: dict[str, Any]) -> str:
+    return f"{record['error']:.1e}" if record.get("error") is not None else "–"
+
+
+def _how(record: dict[str, Any]) -> str:
+    setting = record.get("setting")
+    return ", ".join([*([str(record["route"])] if record.get("route") else []), *([f"{setting:g}"] if setting else [])])
+
+
+def _losses(runs: list[dict[str, Any]]) -> tuple[list[str], int]:
+    """Where a rival is first, the worst first; and of how many races."""
+    found, races = [], 0
+    for run in runs:
+        for target in dict.fromkeys(record["target"] for record in run["records"]):
+            ours, rival = _best(run, target)
+            ratio = _ratio(ours, rival)
+            races += ratio is not None
+            if ratio is not None and ratio < 1 and rival is not None:
+                times = "rowcol does not reach it" if ours is None else f"{1 / ratio:.3g} times as fast"
+                found.append((ratio, f"{run['facts']['dataset']} to {target:g} ({rival['contender']}, {times})"))
+    return [text for _, text in sorted(found)], races
+
+
+def _lost(runs: list[dict[str, Any]]) -> str:
+    lost, _ = _losses(runs)
+    return "A rival is first in: " + "; ".join(lost) + "." if lost else "No rival is first anywhere."
+
+
+def tally(data: dict[str, Any]) -> list[str]:
+    """In how many races rowcol is first, and where it is not."""
+    lost, races = _losses(data["runs"])
+    lines = [f"rowcol is first in {races - len(lost)} of {races} races."]
+    return lines + [f"  a rival is first: {one}" for one in lost]
 
 
 def _best(run: dict[str, Any], target: float) -> tuple[dict | None, dict | None]:
@@ -111,10 +166,13 @@ def _bars(ratios: list[tuple], title: str) -> list[Picture]:
     return pictures
 
 
-def _shape(facts: dict[str, Any]) -> str:
+def shape(facts: dict[str, Any]) -> str:
+    """The size of a problem, in words."""
     n, p = facts["shape"]
     alpha = f", λ {facts['alpha']:g}" if facts.get("alpha") else ""
-    return f"{n:,} x {p:,}, {facts.get('order', '')}{alpha}"
+    order = facts.get("order", "")
+    kernel = f", {facts['kernel']}" if facts.get("kernel") else ""
+    return f"{n:,} x {p:,}, {order + ' order' if order in ('C', 'F') else order}{alpha}{kernel}"
 
 
 def _seconds(record: dict | None) -> str:

@@ -16,9 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from datasets import Dataset
-from report import OURS
-from solvers import SOLVERS, TOLERANCES, Answer, Solver
+from .contenders import OURS, SOLVERS, TOLERANCES, Answer, Solver
+from .problems import Dataset
 
 SLOWER = 20  # times the best: one turn is enough to know
 HOPELESS = 50  # times the best, in one call of a search: a rival is given up
@@ -37,7 +36,11 @@ class Budget(NamedTuple):
     turns: int
 
 
-BUDGETS = {"full": Budget(20.0, 40.0, 6.0, 2.0, 7), "quick": Budget(3.0, 2.0, 0.7, 0.5, 5)}
+BUDGETS = {
+    "full": Budget(20.0, 40.0, 6.0, 2.0, 7),
+    "quick": Budget(3.0, 2.0, 0.7, 0.5, 5),
+    "small": Budget(5.0, 2.0, 2.5, 0.5, 5),
+}
 
 
 def error_of(beta: np.ndarray, truth: np.ndarray) -> float:
@@ -90,7 +93,8 @@ def search(solver: Solver, data: Dataset, budget: Budget, best: float) -> tuple[
     went too far it walks back. `best` is the time of the fastest contender so far for the tightest target: a rival
     whose call takes many times as long is not asked for more digits. rowcol always is.
     """
-    settings, tried, spent = solver.settings(data), {}, 0.0
+    settings, spent = solver.settings(data), 0.0
+    tried: dict[int, Job] = {}
     ours = solver.name == OURS
     patience = budget.call if ours else min(max(budget.patience, HOPELESS * best), budget.call)
 
@@ -113,13 +117,17 @@ def search(solver: Solver, data: Dataset, budget: Budget, best: float) -> tuple[
         if len(settings) > 1:
             timed(solver, data, settings[0], budget)  # compile, load, touch memory
         for target in sorted(data.targets, reverse=True):
-            while (job := attempt(i)).error > target:
+            for _ in settings:
+                if (job := attempt(i)).error <= target:
+                    break
                 if i == len(settings) - 1:
                     raise GivenUp(f"error {job.error:.1e} at its tightest")
                 if tired(job):
                     raise GivenUp(f"given up at error {job.error:.1e}: the last call took {job.seconds:.2g} s")
                 i = min(i + _jump(settings, job.error, target), len(settings) - 1)
-            while i > 0 and i - 1 not in tried and not tired(job) and attempt(i - 1).error <= target:
+            for _ in settings:
+                if i == 0 or i - 1 in tried or tired(job) or attempt(i - 1).error > target:
+                    break
                 i -= 1
             tried[i].targets.append(target)
         why = ""
@@ -138,7 +146,14 @@ def _jump(settings: tuple, error: float, target: float) -> int:
 
 
 def race(jobs: list[Job], data: Dataset, budget: Budget) -> None:
-    """Time all jobs in turns. One whose search took most of the time there is keeps that as its only turn."""
+    """Time all jobs in turns. One whose search took most of the time there is keeps that as its only turn.
+
+    Parameters
+    ----------
+    jobs : list of Job
+    data : Dataset
+    budget : Budget
+    """
     live = []
     for job in jobs:
         if job.seconds > budget.race / 4 and job.solver.name != OURS:
@@ -159,12 +174,43 @@ def _reached(jobs: Iterable[Job], target: float) -> bool:
     return any(target in job.targets for job in jobs)
 
 
-def compare(data: Dataset, solvers: Iterable[Solver] = SOLVERS, budget: Budget | None = None) -> list[dict[str, Any]]:
-    """One record for each contender and target: seconds, setting, error and rounds; or a note why there is no time."""
+def compare(
+    data: Dataset,
+    solvers: Iterable[Solver] = SOLVERS,
+    budget: Budget | None = None,
+    watch: Any = None,
+) -> list[dict[str, Any]]:
+    """One record for each contender and target: seconds, setting, error and rounds; or a note why there is no time.
+
+    Parameters
+    ----------
+    data : Dataset
+    solvers : iterable of Solver
+    budget : Budget, optional
+        That of the problem's size unless said.
+    watch : object with an attribute `asked`, optional
+        Once that is true there is no race: no records.
+
+    Returns
+    -------
+    list of dict
+
+    Examples
+    --------
+    >>> from rowcol.racing.contest import Budget, compare
+    >>> from rowcol.racing.problems import small
+    >>> records = compare(small("kernel ridge"), budget=Budget(5.0, 2.0, 0.1, 0.5, 1))
+    >>> [r["contender"] for r in records if r["seconds"]]
+    ['rowcol', 'KernelRidge']
+    """
     budget = budget or BUDGETS[data.size]
     solvers = tuple(solvers)
-    jobs, notes, best = [], {}, float("inf")
+    jobs: list[Job] = []
+    notes: dict[str, str] = {}
+    best = float("inf")
     for solver in solvers:
+        if getattr(watch, "asked", False):
+            return []
         why = solver.refuse(data, budget.call)
         if why:
             notes[solver.name] = f"not run: {why}"
@@ -176,7 +222,12 @@ def compare(data: Dataset, solvers: Iterable[Solver] = SOLVERS, budget: Budget |
     records = []
     for target in data.targets:
         for solver in solvers:
-            record = {"target": target, "contender": solver.name, "seconds": None, "note": notes[solver.name]}
+            record: dict[str, Any] = {
+                "target": target,
+                "contender": solver.name,
+                "seconds": None,
+                "note": notes[solver.name],
+            }
             for job in jobs:
                 if job.solver is solver and target in job.targets:
                     record |= {"seconds": job.seconds, "setting": job.setting, "error": job.error, "rounds": job.rounds}

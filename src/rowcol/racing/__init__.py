@@ -1,0 +1,1 @@
+"""Races: seconds to a verified error, rowcol and its rivals in turns."""
