@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -22,9 +23,12 @@ from .methods.costs import BY_LINES
 from .methods.loop import Outcome
 from .methods.ones import with_ones
 from .methods.progress import Progress
-from .methods.result import WORST_FIRST, Asked, ConvergenceWarning, Result, Status, count_passes, meaning, warn
+from .methods.result import WORST_FIRST, Asked, Result, Status
 from .methods.routes import follow
+from .methods.saying import announce, conclude
 from .methods.way import Kept, Way
+
+log = logging.getLogger(__name__)
 
 
 def solve(
@@ -231,6 +235,7 @@ def result_for(asked: Problem, how: How, x0: Any, kept: Kept, began: float, fit_
             stack.enter_context(threadpool_limits(how.limit_blas, "blas"))
         choice = choice_for(asked, how, kept)
         plan = plan_of(asked, how, choice, foretell=False)
+        announce(log, plan)
         pool = stack.enter_context(ThreadPoolExecutor(how.jobs)) if how.jobs > 1 else None
         way = Way(
             asked,
@@ -291,11 +296,7 @@ def result_for(asked: Problem, how: How, x0: Any, kept: Kept, began: float, fit_
         intercept=_intercept(asked, offset, x),
         at_bound=_at_bound(asked, x),
     )
-    if status not in (Status.CONVERGED, Status.CALLBACK):
-        worst = result.certificate
-        told = meaning(worst.kind, result.intercept is not None)
-        reached = f"{told} = {worst.value:.1e} after {count_passes(result.passes)}, tol {stop.tol:.0e}"
-        warn(f"{reached}: {message}", ConvergenceWarning)
+    conclude(log, result)
     return result
 
 

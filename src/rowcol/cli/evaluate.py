@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from .common import AsJson, answering, app, note, say, say_json
+from .common import AsJson, Verbose, answering, app, note, say, say_json
 from .predict import Model, opened
 from .reading import with_target
 
@@ -22,6 +22,7 @@ def evaluate(
         float | None, typer.Option(help="Exit with 1 if R², or for classes the accuracy, is less than this.")
     ] = None,
     as_json: AsJson = False,
+    verbose: Verbose = 0,
 ) -> None:
     """Compare predictions with what is known.
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from .common import AsJson, answering, app, note, say_json, write_rows
+from .common import AsJson, Verbose, answering, app, note, say_json, write_rows
 
 Model = Annotated[Path, typer.Argument(help="What `rowcol fit` or `rowcol.save` wrote.")]
 
@@ -40,6 +40,7 @@ def predict(
     bound: Annotated[bool, typer.Option("--bound", help="For kernel-ridge: how far the exact solution's are.")] = False,
     std: Annotated[bool, typer.Option("--std", help="For kernel-ridge: standard deviations.")] = False,
     as_json: AsJson = False,
+    verbose: Verbose = 0,
 ) -> None:
     """Predict, row by row; probabilities too, if the model has them.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -18,6 +19,8 @@ from ..core.sides import leaves_of
 from ..folding import Folded, folded
 from ..methods.scales import tunable, tuned, usual_scale, with_scales
 from .scoring import Score
+
+log = logging.getLogger(__name__)
 
 FEWEST = 500  # points on a rung
 LEVEL = 200  # points of which k(x, x) is taken
@@ -101,8 +104,8 @@ def climbed(ladder: Ladder, named: list[tuple[Kernel, bool]]) -> tuple[Candidate
         for one in chosen:
             if found and time.perf_counter() > ladder.deadline:
                 break
-            best, tried, cost = _tried(part, one, rung, last=m == n)
-            found.append(best)
+            better, tried, cost = _tried(part, one, rung, last=m == n)
+            found.append(better)
             rungs += tried
             entries, fits = entries + cost, fits + sum(r.scores.size for r in tried)
         cost_of = {"kernel_entries": entries, "seconds": time.perf_counter() - began}
@@ -113,6 +116,8 @@ def climbed(ladder: Ladder, named: list[tuple[Kernel, bool]]) -> tuple[Candidate
                 "no score is a number: R² needs two rows in every fold; say scoring='neg_mean_squared_error', or "
                 "see what your own scoring gives"
             )
+        best = found[0]
+        log.info("%s points: the best is %s, alpha %.3g, score %.4g", f"{m:,}", best.kernel, best.alpha, best.score)
         # all sorts of length-scales around the best; or, where they are given, the better third of them
         candidates = found[: -(-len(found) // 3)] if fixed else found[:1]
         if fixed and rung + 2 == len(trials):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import logging
 import re
 import warnings
 from collections import Counter
@@ -16,6 +17,8 @@ import scipy.io
 import scipy.sparse as sp
 
 from .arrays import ARRAYS, arrays_from, needed
+
+log = logging.getLogger(__name__)
 
 TEXT = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 ARROW = (".parquet", ".arrow", ".feather")
@@ -136,6 +139,7 @@ def table_from(path: str | Path, needs: tuple[str, ...] = ()) -> Table:
         twice = next(one for one, count in Counter(found.names).items() if count > 1)
         raise _PlainError(f"{path.name} has two columns {twice!r}: rename one")
     found.check(*needs)
+    log.info("read %s: %s rows x %s columns", path, f"{len(found):,}", f"{len(found.names):,}")
     return found
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
+
+log = logging.getLogger(__name__)
 
 
 @contextmanager
@@ -44,6 +47,7 @@ def written(path: str | Path) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())
         os.replace(beside, path)
+        log.info("wrote %s", path)
     except BaseException:
         with suppress(OSError):
             beside.unlink()
