@@ -224,9 +224,7 @@ class KernelRidgeCV(MultiOutputMixin, RegressorMixin, KernelRegression):
         matplotlib axes
         """
         check_is_fitted(self)
-        import matplotlib.pyplot as plt  # only those who look need it
-
-        ax = plt.subplots(layout="constrained")[1] if ax is None else ax
+        ax = _axes() if ax is None else ax
         found = self.cv_results_
         groups = dict.fromkeys(zip(found["iter"], map(str, found["param_kernel"]), strict=True))
         last = max(found["iter"])
@@ -310,6 +308,14 @@ class KernelRidgeCV(MultiOutputMixin, RegressorMixin, KernelRegression):
         if self.progress or (self.progress is None and sys.stderr.isatty()):
             sys.stderr.write(f"rowcol  {text}\n")
             sys.stderr.flush()
+
+
+def _axes() -> Any:
+    try:
+        import matplotlib.pyplot as plt  # only those who look need it
+    except ImportError:
+        raise ImportError("plots need matplotlib: pip install 'rowcol[plot]'") from None
+    return plt.subplots(layout="constrained")[1]
 
 
 def _short(kernel: Kernel) -> str:

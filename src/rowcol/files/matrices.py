@@ -38,7 +38,9 @@ def matrix_from(path: str | Path) -> Any:
     if not name.endswith(KINDS):
         raise ValueError(f"{path.name}: a matrix is read from {', '.join(KINDS)}")
     try:
-        found = _matrix(path, name)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of readers, about which sparse class they will give some day
+            found = _matrix(path, name)
     except (FileNotFoundError, ImportError):
         raise
     except Exception as wrong:  # whatever a broken file makes a reader say
