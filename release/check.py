@@ -247,14 +247,14 @@ def tested(name: str, python: str, wheel: Path, wanted: list[str], words: list[s
 def main() -> None:
     what, words = (sys.argv[1], sys.argv[2:]) if len(sys.argv) > 1 else ("all", [])
     python = os.environ.get("RELEASE_PYTHON", sys.executable)
-    shutil.rmtree(PLACE / "dist", ignore_errors=True)
-    sdist, wheel = build(PLACE / "dist")
+    shutil.rmtree(PLACE / f"dist-{what}", ignore_errors=True)
+    sdist, wheel = build(PLACE / f"dist-{what}")
     look(sdist, wheel)
     print(f"{sdist.name} and {wheel.name} have what they should", flush=True)
     if what == "oldest":
-        tested("oldest", python, wheel, lowest(), words)
+        tested(f"oldest-{Path(python).name}", python, wheel, lowest(), words)
     elif what == "newest":
-        tested("newest", python, wheel, [name for group in needed() for name in group], words)
+        tested(f"newest-{Path(python).name}", python, wheel, [name for group in needed() for name in group], words)
     else:
         extras(wheel, python)
 
