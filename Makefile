@@ -1,5 +1,6 @@
 # Each target sets up its own virtual environment when it is missing or pyproject.toml has changed.
 PYTHON ?= python3
+OTHER ?= $(PYTHON)
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
@@ -13,7 +14,8 @@ define CHROMIUM
 	echo "tests/test_browser.py and tests/test_site.py need chromium: install it, or set ROWCOL_CHROMIUM to the path of one" >&2
 endef
 
-.PHONY: demo test check slow nojit docs pictures transcript speed bench bench-kernel bench-ridge paper ridge flights examples clean
+.PHONY: demo test check slow nojit docs pictures transcript speed bench bench-kernel bench-ridge paper ridge flights examples \
+	release oldest newest clean
 
 demo: $(READY)  ## solve the named problems by rows, by columns and by both; draw the picture
 	$(BIN)/python examples/demo.py
@@ -67,6 +69,16 @@ flights: $(READY)  ## kernel ridge on 300,000 flights, and the pictures of docs/
 examples: $(READY)  ## the gallery of docs/gallery.md, with its pictures: two minutes, and a quarter of an hour for the flights
 	@set -e; for name in tomography words digits ridge streaming own_kernel own_sampler flights; do \
 		echo; echo "== examples/$$name.py"; $(BIN)/python examples/$$name.py; done
+
+# These three make environments in build/release/, by pip from the network; they are no part of `make test`.
+release: $(READY)  ## build wheel and sdist, look at them, install them with no extra and with each: some minutes
+	$(BIN)/python release/check.py
+
+oldest: $(READY)  ## tests with the oldest versions of what rowcol needs that pyproject.toml allows: a quarter of an hour
+	$(BIN)/python release/check.py oldest
+
+newest: $(READY)  ## tests with another Python and the newest versions: make newest OTHER=python3.13
+	RELEASE_PYTHON=$(OTHER) $(BIN)/python release/check.py newest
 
 clean:  ## remove the environment, caches, and what the demo, the documentation and the benchmark wrote
 	rm -rf $(VENV) demo bench site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy.sparse as sp
 
 from rowcol.core.problem import problem
 from rowcol.core.view import beta, both, cols, dual, rows, state
@@ -88,3 +89,10 @@ def close(a, b, tol=1e-12):
     a, b = np.asarray(a), np.asarray(b)
     assert a.shape == b.shape
     assert np.linalg.norm(a - b) <= tol * max(np.linalg.norm(b), 1e-300), np.linalg.norm(a - b) / np.linalg.norm(b)
+
+
+def scattered(rng, n, p, density, layout="csr"):
+    """Numbers at random places; SciPy's own took its generator by another name before 1.15."""
+    count = int(n * p * density)
+    where = (rng.integers(0, n, count, np.int32), rng.integers(0, p, count, np.int32))
+    return sp.coo_array((rng.random(count), where), shape=(n, p)).asformat(layout)

@@ -13,6 +13,7 @@ import scipy.io
 import scipy.sparse as sp
 from typer.testing import CliRunner
 
+from oracle import scattered
 from rowcol import zoo
 from rowcol.cli import app
 from rowcol.files.matrices import KINDS, matrix_from, vector_from
@@ -72,7 +73,7 @@ def test_ones_own_matrix_from_every_kind_of_file(kind, case, tmp_path):
 
 
 def test_sparse_files_stay_sparse(tmp_path):
-    X = sp.random_array((30, 8), density=0.3, rng=np.random.default_rng(0))
+    X = scattered(np.random.default_rng(0), 30, 8, 0.3, "coo")
     scipy.io.mmwrite(tmp_path / "X.mtx", X)
     sp.save_npz(tmp_path / "X.npz", X.tocsr())
     for name in ("X.mtx", "X.npz"):

@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.io
-import scipy.sparse as sp
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.metrics import mean_absolute_error, mean_squared_error, r2_score
@@ -14,6 +13,7 @@ from typer.testing import CliRunner
 
 import commanding
 import rowcol
+from oracle import scattered
 from rowcol.cli import app
 from rowcol.files.table import table_from
 
@@ -74,7 +74,7 @@ def test_a_table_is_solved_as_numpy_does():
 
 
 def test_two_files_are_solved_and_the_answer_is_written():
-    X = sp.random_array((60, 8), density=0.5, format="csr", rng=rng)
+    X = scattered(rng, 60, 8, 0.5)
     scipy.io.mmwrite("A.mtx", X, precision=17)
     scipy.io.mmwrite("b.mtx", (X @ np.ones(8))[:, None], precision=17)
     done = ok("solve", "A.mtx", "b.mtx", "-o", "x.npy", "--alpha", "1e-9", "--random-state", "0", "--threads", "1")

@@ -6,6 +6,7 @@ import inspect
 import io
 import re
 import tokenize
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -134,13 +135,35 @@ def test_public_names_load_and_are_documented():
 def test_papers_of_the_project_agree():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert citation["version"] == rowcol.__version__
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert (citation["license"], citation["keywords"]) == (project["license"], project["keywords"])
+    assert citation["abstract"] == project["description"]
+    assert citation["references"][0]["url"] in project["urls"].values()
     assert f"## {rowcol.__version__}" in (ROOT / "CHANGELOG.md").read_text()
     makefile = (ROOT / "Makefile").read_text()
-    for target in ("demo", "test", "check", "slow", "nojit", "speed", "bench", "paper", "clean"):
+    for target in ("demo", "test", "check", "slow", "nojit", "speed", "bench", "paper", "release", "clean"):
         assert re.search(rf"^{target}:", makefile, re.M)
     readme = (ROOT / "README.md").read_text()
     assert "make demo" in readme
     assert "make test" in readme
+
+
+def test_the_page_on_support_says_what_the_package_does():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    page = (ROOT / "docs" / "support.md").read_text()
+    extras = project["optional-dependencies"]
+    rows = {name.lower(): oldest for name, oldest in re.findall(r"^\| (.+?) \| ([\d., ]+) \|$", page, re.M)}
+    told = {}
+    for names, oldest in rows.items():
+        told |= dict(zip(names.split(": ")[-1].split(", "), oldest.split(", "), strict=True))
+    wanted = [*project["dependencies"], *(one for extra in ("cli", "files", "plot", "report") for one in extras[extra])]
+    assert told == dict(one.split(">=") for one in wanted)
+    for extra in ("cli", "files", "plot", "report"):
+        assert set(extras[extra]) <= set(extras["dev"]), "tests ask for the same versions"
+    tested = re.findall(r"^\| Python (3\.\d+) \| yes \|", page, re.M)
+    claimed = [one.split(" :: ")[-1] for one in project["classifiers"] if re.search(r":: 3\.\d+$", one)]
+    assert tested == claimed
+    assert project["requires-python"] == f">={tested[0]}"
 
 
 @pytest.mark.parametrize("page", sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]), ids=lambda p: p.name)

@@ -59,7 +59,7 @@ def duplicated(X):
     """Every entry in two halves, in a jumble."""
     coo = sp.coo_array(X)
     order = np.random.default_rng(0).permutation(2 * coo.nnz)
-    row, col, data = (np.concatenate([v, v])[order] for v in (*coo.coords, coo.data / 2))
+    row, col, data = (np.concatenate([v, v])[order] for v in (coo.row, coo.col, coo.data / 2))
     order = np.argsort(row, kind="stable")
     indptr = np.searchsorted(row[order], np.arange(X.shape[0] + 1))
     return sp.csr_array((data[order], col[order], indptr), shape=X.shape)

@@ -18,6 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import rowcol
+from oracle import scattered
 
 ESTIMATORS = [rowcol.Ridge(), rowcol.LeastSquares(), rowcol.RidgeCV(), rowcol.RidgeClassifier()]
 VARIED = [
@@ -336,7 +337,7 @@ def test_no_copy_of_x_is_made(rng):
     """A copy would be 32 MB. C order by rows and products; Fortran order and CSC by columns."""
     X = rng.standard_normal((20_000, 200))
     y = rng.standard_normal(20_000)
-    sparse = sp.random_array((20_000, 2_000), density=0.05, format="csc", rng=rng)  # 24 MB
+    sparse = scattered(rng, 20_000, 2_000, 0.05, "csc")  # 24 MB
     cases = [
         (rowcol.Ridge(1.0, solver="rk", fit_intercept=False, tol=1e-2, max_iter=3), X),
         (rowcol.Ridge(1.0, solver="cg"), X),

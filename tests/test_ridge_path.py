@@ -10,6 +10,7 @@ from sklearn.model_selection import KFold, LeaveOneOut, ShuffleSplit
 
 import rowcol
 from honest import Truth, check, fine
+from oracle import scattered
 from rowcol.estimators import ridge_cv
 from rowcol.methods import validate
 
@@ -176,7 +177,7 @@ def test_where_gram_matrices_are_dear_folds_are_paths(rng, monkeypatch):
 
 
 def test_a_race_is_told_and_won_by_the_better_side(rng):
-    X = sp.random_array((4000, 4000), density=0.005, format="csr", rng=rng)
+    X = scattered(rng, 4000, 4000, 0.005)
     y = rng.standard_normal(4000)
     result = rowcol.solve(X, y, alpha=30.0, random_state=0)
     assert "raced" in " ".join(result.plan.reasons)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.6.0"
+
+logging.getLogger(__name__).addHandler(logging.NullHandler())  # silent, unless the user says otherwise
 
 if TYPE_CHECKING:
     from . import theory as theory

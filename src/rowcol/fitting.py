@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections.abc import Callable
@@ -29,7 +30,10 @@ from .methods.kernel_routes import Way, choose, follow, planned
 from .methods.landmarks import Memo, keep, moved
 from .methods.loop import Outcome
 from .methods.progress import Progress
-from .methods.result import MEANING, WORST_FIRST, ConvergenceWarning, Result, Status, count_passes, warn
+from .methods.result import WORST_FIRST, Result, Status
+from .methods.saying import announce, conclude, learn
+
+log = logging.getLogger(__name__)
 
 SINGLE_LOSES = 1e-3  # of an entry, for certain kernels on hostile data: then steps are taken in double precision
 
@@ -67,6 +71,7 @@ def fit(
         exact, quick = _grams(posed_as, pool)
         asked = asked._replace(X=exact)
         plan = planned(posed_as.X, leaves, None, asked, choice, how.stop, how.memory, how.jobs)
+        announce(log, plan)
         stop = how.stop._replace(tol=how.stop.tol / 2) if fit_intercept else how.stop
         sampler = how.sampler if isinstance(how.sampler, str) else _weights_of(how.sampler, posed_as)
         watch = None if how.callback is None else partial(_whole, how.callback, posed_as, fit_intercept)
@@ -76,7 +81,7 @@ def fit(
             way.preconditioner = moved(memo, posed_as.X, quick, ridge_of(asked), how.memory)
             if way.preconditioner is not None:
                 count = len(way.preconditioner.F)
-                way.learned.append(f"{count:,} pivots, of the last fit and of what changed since, serve again")
+                learn(log, way.learned, f"{count:,} pivots, of the last fit and of what changed since, serve again")
         out = follow(way, choice, _start(x0, posed_as, memo if fit_intercept else None))
         function, certificates, x, intercept, fitted = _finish(posed_as, asked, out, quick, how, fit_intercept)
         if memo is not None:
@@ -115,10 +120,7 @@ def fit(
         fitted=fitted,
         error_estimate=_estimate(way, asked, out, function.bound, posed_as.single) if not fit_intercept else None,
     )
-    if status not in (Status.CONVERGED, Status.CALLBACK):
-        worst = result.certificate
-        reached = f"{MEANING['gap']} = {worst.value:.1e} after {count_passes(result.passes)}, tol {how.stop.tol:.0e}"
-        warn(f"{reached}: {status.value}", ConvergenceWarning)
+    conclude(log, result)
     return result
 
 

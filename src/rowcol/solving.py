@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -23,19 +24,12 @@ from .methods.costs import BY_LINES
 from .methods.loop import Outcome
 from .methods.ones import with_ones
 from .methods.progress import Progress
-from .methods.result import (
-    WORST_FIRST,
-    Asked,
-    ConvergenceWarning,
-    Result,
-    StartWarning,
-    Status,
-    count_passes,
-    meaning,
-    warn,
-)
+from .methods.result import WORST_FIRST, Asked, Result, StartWarning, Status, warn
 from .methods.routes import follow
+from .methods.saying import announce, conclude
 from .methods.way import Kept, Way
+
+log = logging.getLogger(__name__)
 
 
 def solve(
@@ -244,6 +238,7 @@ def result_for(asked: Problem, how: How, x0: Any, kept: Kept, began: float, fit_
         beta0, alpha0 = start_of(x0, asked)
         choice = choice_for(asked, how, kept)
         plan = plan_of(asked, how, choice, foretell=False)
+        announce(log, plan)
         way = Way(
             asked,
             how.sampler,
@@ -303,11 +298,7 @@ def result_for(asked: Problem, how: How, x0: Any, kept: Kept, began: float, fit_
         intercept=_intercept(asked, offset, x),
         at_bound=_at_bound(asked, x),
     )
-    if status not in (Status.CONVERGED, Status.CALLBACK):
-        worst = result.certificate
-        told = meaning(worst.kind, result.intercept is not None)
-        reached = f"{told} = {worst.value:.1e} after {count_passes(result.passes)}, tol {stop.tol:.0e}"
-        warn(f"{reached}: {message}", ConvergenceWarning)
+    conclude(log, result)
     if not clean_start:
         _warn_of_start(asked, way, outcome)
     return result

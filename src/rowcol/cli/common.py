@@ -6,6 +6,7 @@ import csv
 import difflib
 import io
 import json
+import logging
 import math
 import os
 import re
@@ -22,6 +23,8 @@ import numpy as np
 import typer
 from rich.console import Console
 from typer.core import TyperGroup
+
+from .. import __version__
 
 
 class Commands(TyperGroup):
@@ -87,6 +90,52 @@ Memory = Annotated[str | None, typer.Option(help="How much to use beside X and y
 Threads = Annotated[int | None, typer.Option(help="Threads; the environment decides unless said.")]
 RandomState = Annotated[int | None, typer.Option(help="A seed: the same seed, the same bits.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        say(__version__)
+        raise typer.Exit(0)
+
+
+@app.callback()
+def _app(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which.")] = False,
+) -> None:
+    pass
+
+
+class _Lines(logging.Handler):
+    """The log of rowcol as notes on stderr."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        note(record.levelname.lower(), record.getMessage())
+
+
+def _log(context: typer.Context, often: int) -> int:
+    """Show the log while the command runs."""
+    root = logging.getLogger("rowcol")
+    if often and not any(isinstance(one, _Lines) for one in root.handlers):
+        handler, before = _Lines(), root.level
+        root.addHandler(handler)
+        root.setLevel(logging.INFO if often == 1 else logging.DEBUG)
+        context.call_on_close(lambda: root.removeHandler(handler))
+        context.call_on_close(lambda: root.setLevel(before))
+    return often
+
+
+Verbose = Annotated[
+    int,
+    typer.Option(
+        "--verbose",
+        "-v",
+        count=True,
+        callback=_log,
+        show_default=False,
+        metavar="",
+        help="Say on stderr what is decided; `-vv`: also every look.",
+    ),
+]
 
 
 def listed(given: list[str] | None) -> list[str] | None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from .common import AsJson, Decimal, answering, app, note, say, say_json
+from .common import AsJson, Decimal, Verbose, answering, app, note, say, say_json
 from .predict import Model, opened
 from .reading import table_of, with_target
 
@@ -23,6 +23,7 @@ def evaluate(
     ] = None,
     decimal: Decimal = ".",
     as_json: AsJson = False,
+    verbose: Verbose = 0,
 ) -> None:
     """Compare predictions with what is known.
 

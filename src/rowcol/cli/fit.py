@@ -24,6 +24,7 @@ from .common import (
     TargetEncode,
     Threads,
     Tol,
+    Verbose,
     answering,
     app,
     say,
@@ -74,6 +75,7 @@ def fit(
     threads: Threads = None,
     random_state: RandomState = None,
     as_json: AsJson = False,
+    verbose: Verbose = 0,
 ) -> None:
     """Fit a model to a table, and write it to a file that `rowcol predict` reads.
 

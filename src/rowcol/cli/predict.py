@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from .common import AsJson, Decimal, answering, app, note, say_json, write_rows
+from .common import AsJson, Decimal, Verbose, answering, app, note, say_json, write_rows
 from .reading import table_of
 
 Model = Annotated[Path, typer.Argument(help="What `rowcol fit` or `rowcol.save` wrote.")]
@@ -42,6 +42,7 @@ def predict(
     std: Annotated[bool, typer.Option("--std", help="For kernel-ridge: standard deviations.")] = False,
     decimal: Decimal = ".",
     as_json: AsJson = False,
+    verbose: Verbose = 0,
 ) -> None:
     """Predict, row by row; probabilities too, if the model has them.
 

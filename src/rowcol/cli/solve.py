@@ -24,6 +24,7 @@ from .common import (
     Target,
     Threads,
     Tol,
+    Verbose,
     answering,
     app,
     say,
@@ -63,6 +64,7 @@ def solve(
     threads: Threads = None,
     random_state: RandomState = None,
     as_json: AsJson = False,
+    verbose: Verbose = 0,
 ) -> None:
     """Solve X β = y, and say how good the answer is.
 
@@ -179,6 +181,7 @@ def plan(
     threads: Threads = None,
     random_state: RandomState = None,
     as_json: AsJson = False,
+    verbose: Verbose = 0,
 ) -> None:
     """Say what `solve` would do, why, and what it would take, without doing it.
 

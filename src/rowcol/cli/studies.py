@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from .common import answering, app, say
+from .common import Verbose, answering, app, say
 
 
 @app.command()
@@ -29,6 +29,7 @@ def study(
         "study.html"
     ),
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON; write no report.")] = False,
+    verbose: Verbose = 0,
 ) -> None:
     """Run the paper: every setting over many seeds, each measured curve beside its bound.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import sys
 import time
@@ -23,6 +24,8 @@ from ..methods.scales import tunable
 from .kernel_regression import KernelRegression
 from .ladder import Candidate, Ladder, Rung, climbed, results
 from .scoring import scorer_of
+
+log = logging.getLogger(__name__)
 
 
 class KernelRidgeCV(MultiOutputMixin, RegressorMixin, KernelRegression):
@@ -222,9 +225,7 @@ class KernelRidgeCV(MultiOutputMixin, RegressorMixin, KernelRegression):
         matplotlib axes
         """
         check_is_fitted(self)
-        import matplotlib.pyplot as plt  # only those who look need it
-
-        ax = plt.subplots(layout="constrained")[1] if ax is None else ax
+        ax = _axes() if ax is None else ax
         found = self.cv_results_
         groups = dict.fromkeys(zip(found["iter"], map(str, found["param_kernel"]), strict=True))
         last = max(found["iter"])
@@ -303,10 +304,19 @@ class KernelRidgeCV(MultiOutputMixin, RegressorMixin, KernelRegression):
         self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
 
     def _say(self, text: str) -> None:
-        """A line on stderr, where there is a progress bar."""
+        """A line in the log, and on stderr where there is a progress bar."""
+        log.info("%s", text)
         if self.progress or (self.progress is None and sys.stderr.isatty()):
             sys.stderr.write(f"rowcol  {text}\n")
             sys.stderr.flush()
+
+
+def _axes() -> Any:
+    try:
+        import matplotlib.pyplot as plt  # only those who look need it
+    except ImportError:
+        raise ImportError("plots need matplotlib: pip install 'rowcol[plot]'") from None
+    return plt.subplots(layout="constrained")[1]
 
 
 def _short(kernel: Kernel) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -18,6 +19,8 @@ from ..core.sides import leaves_of
 from ..folding import Folded, folded
 from ..methods.scales import tunable, tuned, usual_scale, with_scales
 from .scoring import Score
+
+log = logging.getLogger(__name__)
 
 FEWEST = 500  # points on a rung
 LEVEL = 200  # points of which k(x, x) is taken
@@ -106,10 +109,10 @@ def climbed(ladder: Ladder, named: list[tuple[Kernel, bool]]) -> tuple[Candidate
         for one in chosen:
             if found and ladder.late():
                 break
-            best, tried, cost = _tried(part, one, rung, last=m == n)
+            better, tried, cost = _tried(part, one, rung, last=m == n)
             if rungs and ladder.asked():  # its fits were cut short: those before were not
                 break
-            found.append(best)
+            found.append(better)
             rungs += tried
             entries, fits = entries + cost, fits + sum(r.scores.size for r in tried)
         if not found:
@@ -122,6 +125,8 @@ def climbed(ladder: Ladder, named: list[tuple[Kernel, bool]]) -> tuple[Candidate
                 "no score is a number: R² needs two rows in every fold; say scoring='neg_mean_squared_error', or "
                 "see what your own scoring gives"
             )
+        best = found[0]
+        log.info("%s points: the best is %s, alpha %.3g, score %.4g", f"{m:,}", best.kernel, best.alpha, best.score)
         # all sorts of length-scales around the best; or, where they are given, the better third of them
         candidates = found[: -(-len(found) // 3)] if fixed else found[:1]
         if fixed and rung + 2 == len(trials):

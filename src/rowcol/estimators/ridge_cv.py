@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from numbers import Real
 from typing import Any
 
@@ -16,6 +17,8 @@ from ..methods.validate import cheap, left_out, predictions
 from ..pathing import ridge_path
 from .linear import KINDS, Linear
 from .scoring import scorer_of
+
+log = logging.getLogger(__name__)
 
 ROUGH = 1e-4  # tolerance of the fits that are only compared
 
@@ -134,6 +137,7 @@ class RidgeCV(MultiOutputMixin, RegressorMixin, Linear, BaseEstimator):
             raise ValueError(f"leave-one-out on {X.shape[0]} x {X.shape[1]} is too dear: say cv=5")
         else:
             self._folds(X, y, w, alphas, memory)
+        log.info("%s: alpha %s of %d, score %s", self.cv_, self.alpha_, len(alphas), self.best_score_)
         self._solve(X, y, self.alpha_, sample_weight)
         return self
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ import scipy.io
 import scipy.sparse as sp
 
 from .arrays import ARRAYS, arrays_from
+
+log = logging.getLogger(__name__)
 
 KINDS = (".mtx", ".mtx.gz", ".npy", ".npz", ".csv", ".tsv", ".txt", ".mat", ".h5", ".hdf5")
 
@@ -35,28 +38,36 @@ def matrix_from(path: str | Path, decimal: str = ".") -> Any:
     if not name.endswith(KINDS):
         raise ValueError(f"{path.name}: a matrix is read from {', '.join(KINDS)}")
     try:
-        if name.endswith((".mtx", ".mtx.gz")):
-            found = scipy.io.mmread(path)
-            return found.tocsr() if sp.issparse(found) else np.asarray(found)
-        if name.endswith(".npy"):
-            return np.load(path, allow_pickle=False)
-        if name.endswith(ARRAYS):
-            held = arrays_from(path)
-            if len(held) != 1:
-                raise ValueError(f"it holds {', '.join(held) or 'nothing'}: one array is wanted")
-            return next(iter(held.values()))
         with warnings.catch_warnings():
-            warnings.simplefilter("error")  # an empty file is only warned of
-            comma = "\t" if name.endswith(".tsv") else "," if name.endswith(".csv") else None
-            if decimal == ",":
-                lines = path.read_text(encoding="utf-8-sig").replace(",", ".").splitlines()
-                return np.loadtxt(lines, delimiter=";" if comma == "," else comma, ndmin=2)
-            return np.loadtxt(path, delimiter=comma, ndmin=2, encoding="utf-8-sig")  # spreadsheets begin with a mark
+            warnings.simplefilter("ignore")  # of readers, about which sparse class they will give some day
+            found = _matrix(path, name, decimal)
     except (FileNotFoundError, ImportError):
         raise
     except Exception as wrong:  # whatever a broken file makes a reader say
         hint = "; if it has decimal commas, say --decimal ," if ";" in str(wrong) and decimal == "." else ""
         raise ValueError(f"{path.name} cannot be read as a matrix of numbers: {wrong}{hint}") from wrong
+    log.info("read %s: %s", path, " x ".join(f"{size:,}" for size in found.shape))
+    return found
+
+
+def _matrix(path: Path, name: str, decimal: str) -> Any:
+    if name.endswith((".mtx", ".mtx.gz")):
+        found = scipy.io.mmread(path)
+        return found.tocsr() if sp.issparse(found) else np.asarray(found)
+    if name.endswith(".npy"):
+        return np.load(path, allow_pickle=False)
+    if name.endswith(ARRAYS):
+        held = arrays_from(path)
+        if len(held) != 1:
+            raise ValueError(f"it holds {', '.join(held) or 'nothing'}: one array is wanted")
+        return next(iter(held.values()))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # an empty file is only warned of
+        comma = "\t" if name.endswith(".tsv") else "," if name.endswith(".csv") else None
+        if decimal == ",":
+            lines = path.read_text(encoding="utf-8-sig").replace(",", ".").splitlines()
+            return np.loadtxt(lines, delimiter=";" if comma == "," else comma, ndmin=2)
+        return np.loadtxt(path, delimiter=comma, ndmin=2, encoding="utf-8-sig")  # spreadsheets begin with a mark
 
 
 def vector_from(path: str | Path, decimal: str = ".") -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import logging
 import warnings
 from collections import Counter
 from dataclasses import dataclass, field
@@ -15,6 +16,8 @@ import scipy.sparse as sp
 
 from .arrays import ARRAYS, arrays_from, needed
 from .delimited import WIDE, PlainError, check_commas, head_of, wide_columns
+
+log = logging.getLogger(__name__)
 
 TEXT = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 ARROW = (".parquet", ".arrow", ".feather")
@@ -155,6 +158,7 @@ def table_from(path: str | Path, needs: tuple[str, ...] = (), decimal: str = "."
         twice = next(one for one, count in Counter(found.names).items() if count > 1)
         raise PlainError(f"{path.name} has two columns {twice!r}: rename one")
     found.check(*needs)
+    log.info("read %s: %s rows x %s columns", path, f"{len(found):,}", f"{len(found.names):,}")
     return found
 
 

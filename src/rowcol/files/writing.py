@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
+
+log = logging.getLogger(__name__)
 
 
 @contextmanager
@@ -47,6 +50,7 @@ def written(path: str | Path) -> Iterator[BinaryIO]:
             if not beside.exists():  # all of it is there: now it gets a name
                 _name(file, beside)
         os.replace(beside, path)
+        log.info("wrote %s", path)
     except BaseException:
         with suppress(OSError):
             beside.unlink()

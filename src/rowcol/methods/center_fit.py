@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections.abc import Callable
@@ -25,7 +26,10 @@ from .choose import Plan, with_learned
 from .conjugate import Conjugate
 from .loop import run
 from .progress import Progress
-from .result import MEANING, WORST_FIRST, ConvergenceWarning, Result, Status, count_passes, warn
+from .result import WORST_FIRST, Result, Status
+from .saying import announce, conclude, learn
+
+log = logging.getLogger(__name__)
 
 HOUR = 3600.0
 METHODS = ("auto", "pcg", "cg")
@@ -48,13 +52,15 @@ def fit_centers(
     `how` is `asking.How`; `live` are the positions of the points X, all of which count, in the user's.
     """
     m, plan = _checked(n_centers, X, kernel, asked, how), plan_centers(X, kernel, asked, n_centers, how)
+    announce(log, plan)
     asked = _one_weight(asked)
     if not isinstance(fit_intercept, (bool, np.bool_)):
         raise TypeError(f"fit_intercept must be True or False, got {fit_intercept!r}")
     fit_intercept = bool(fit_intercept)
     n, q = X.shape[0], len(asked.y)
     w = np.ones(n) if asked.weight is None else asked.weight
-    root, offset, learned = np.sqrt(w), np.zeros(q), []
+    root, offset = np.sqrt(w), np.zeros(q)
+    learned: list[str] = []
     if fit_intercept:
         offset = asked.y @ (w / w.sum())
         offset = offset + (asked.y - offset[:, None]) @ (w / w.sum())  # what the first sum lost
@@ -68,13 +74,13 @@ def fit_centers(
         at, sample = how.seed.spawn(2)
         pivoted = bytes_of(n, X, q, m) <= how.memory
         x = drawn(kernel, X, m, root, fit_intercept, pivoted, at, pool)
-        learned.append(f"{x.shape[1]:,} centres" + _spared(x, m))
+        learn(log, learned, f"{x.shape[1]:,} centres" + _spared(x, m))
         given = asked._replace(X=x, y=asked.y * root, weight=None)
         spent, precondition = float(fit_intercept), None
         if how.method != "cg":
             rows, _ = rows_for(*x.shape, how.stop.tol)
             precondition = sampled(x, given, rows, sample)
-            learned.append(f"the preconditioner knows {rows:,} of {n:,} rows")
+            learn(log, learned, f"the preconditioner knows {rows:,} of {n:,} rows")
             spent += rows / n
         beta = _start(x0, x, asked)
         _, image = x.pulled(beta @ x.T, given.y)
@@ -124,10 +130,7 @@ def fit_centers(
         intercept=intercept if fit_intercept else None,
         function=function,
     )
-    if status not in (Status.CONVERGED, Status.CALLBACK):
-        worst = result.certificate
-        reached = f"{MEANING['gap']} = {worst.value:.1e} after {count_passes(result.passes)}, tol {how.stop.tol:.0e}"
-        warn(f"{reached}: {status.value}", ConvergenceWarning)
+    conclude(log, result)
     return result
 
 

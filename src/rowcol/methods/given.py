@@ -58,7 +58,7 @@ def zero_rows(given: Problem, out: Outcome, tol: float) -> dict[int, int]:
         if untouched.size and sp.issparse(given.X):
             if counts is None:
                 kept = given.X.tocoo()
-                counts = np.bincount(kept.coords[0][kept.data != 0], minlength=given.X.shape[0])
+                counts = np.bincount(kept.row[kept.data != 0], minlength=given.X.shape[0])
             untouched = untouched[counts[untouched] == 0]
         elif untouched.size:
             parts = (untouched[k : k + 4096] for k in range(0, untouched.size, 4096))

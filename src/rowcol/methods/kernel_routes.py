@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections.abc import Callable
@@ -22,7 +23,10 @@ from .loop import Mover, Outcome, joined, run
 from .pivots import BLOCK, Pivots, pivots
 from .progress import Bar, Progress
 from .result import Status
+from .saying import learn
 from .stop import Stop
+
+log = logging.getLogger(__name__)
 
 ROUTES = ("rk", "blocks", "pcg", "cg", "direct")
 SMALL = 2500  # points: up to here a Cholesky factor costs less than steps, for two digits; each digit more adds
@@ -186,7 +190,7 @@ def follow(way: Way, choice: Choice, alpha0: np.ndarray | None) -> Outcome:
         and 8 * X.shape[0] ** 2 * 1.2 <= way.memory
     ):
         after = f"{choice.route}, after {out.passes:.3g} passes"
-        way.learned.append(f"{after}: no more progress; direct goes on from there")
+        learn(log, way.learned, f"{after}: no more progress; direct goes on from there")
         some = way.asked._replace(y=way.asked.y[stuck], scale=way.asked.scale[stuck])
         stop = way.stop._replace(max_seconds=max(way.stop.max_seconds - (time.perf_counter() - began), 0.0))
         watch = _embedded(way, out, stuck, slice(None), [])
@@ -292,12 +296,11 @@ def _mover(way: Way, choice: Choice, alpha0: np.ndarray | None) -> Mover:
             until = time.perf_counter() + way.stop.max_seconds / 2  # the other half is for steps
             way.preconditioner = pivots(quick, ridge_of(asked), choice.rank, way.seed, choice.pivots_at_once, until)
             left = way.preconditioner.left
-            way.learned.append(f"{len(way.preconditioner.which):,} pivots leave {left:.1e} of the trace of K")
+            learn(log, way.learned, f"{len(way.preconditioner.which):,} pivots leave {left:.1e} of the trace of K")
         made = way.preconditioner
         if made.slack.max() > 1.0:
-            way.learned.append(
-                f"alpha is raised up to {made.slack.max():.1e} times in the preconditioner: single precision needs it"
-            )
+            raised = f"alpha is raised up to {made.slack.max():.1e} times in the preconditioner"
+            learn(log, way.learned, f"{raised}: single precision needs it")
         spent = made.passes
     x = np.zeros_like(asked.y) if alpha0 is None else alpha0.copy()
     r = asked.y.copy()  # of zero; a start is looked at before the first step, and the look tells its own

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -15,8 +16,10 @@ from ..core.certify import Certificate, Evidence, certify, certify_residual, hop
 from ..core.problem import Problem, answer, explain_values
 from ..core.view import size
 from .progress import Bar, Progress
-from .result import History, Status
+from .result import History, Status, count_passes
 from .stop import Stop, Watch, due, slow, verdict
+
+log = logging.getLogger(__name__)
 
 LARGE = 1_000_000  # numbers in X: from here on the residual is looked at first, alone, where it should vanish
 
@@ -183,7 +186,7 @@ def _look(
         expected = mover.expected() if hasattr(mover, "expected") else None
         expected = expected if expected is None or which.all() else expected[which]
         evidence = certify(problem, mover.by, beta, alpha, some, out.column2, expected)
-    done = np.zeros(mover.ids.size, bool)
+    done, telling = np.zeros(mover.ids.size, bool), log.isEnabledFor(logging.DEBUG)
     for k, (place, i) in enumerate(zip(np.flatnonzero(which), some, strict=True)):
         found = evidence.certificates[k]
         out.history.certificate.append((out.passes, int(i), found))
@@ -205,6 +208,8 @@ def _look(
             # conjugate gradients by rows run away where no β fits: nothing is nearer than that
             status = Status.PLATEAU
             _begin_again(problem, mover, int(i), out)
+        if telling:
+            _tell(out, int(i), status)
         if status is not None:
             out.statuses[int(i)] = status
             done[place] = True
@@ -213,6 +218,13 @@ def _look(
     out.history.check_seconds += time.perf_counter() - began
     if done.any():
         mover.keep(~done)
+
+
+def _tell(out: Outcome, i: int, status: Status | None) -> None:
+    said = "go on" if status is None else status.name
+    found = out.certificates[i]
+    passes = count_passes(out.passes)
+    log.debug("look after %s of this run, right-hand side %d: %s %.2e: %s", passes, i, found.kind, found.value, said)
 
 
 def _size(problem: Problem, i: int) -> float:

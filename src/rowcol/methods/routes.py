@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,9 +23,13 @@ from .loop import Outcome, joined, run
 from .movers import mover_of
 from .progress import Progress
 from .result import Status, count_passes
+from .saying import learn
 from .stop import Stop
 from .way import Way
 
+log = logging.getLogger(__name__)
+
+COMPILED = 0.5  # seconds: less is the loading of what was compiled before
 ASTRAY = 1e-7  # of ‖β‖ outside the row space, and it is not said to be in it
 
 
@@ -44,7 +49,7 @@ def follow(way: Way, choice: Choice, beta0: np.ndarray | None, alpha0: np.ndarra
         onward = after(last, side, way.asked, way.memory, falling, way.taken)
         if onward is None or (all(out.statuses[i] is Status.ROUNDING for i in stuck) and last == "direct"):
             break
-        way.learned.append(_told(last, out, out.statuses[stuck[0]], onward[0]))
+        learn(log, way.learned, _told(last, out, out.statuses[stuck[0]], onward[0]))
         if way.stop.max_passes - out.passes <= 0:
             break
         spent = time.perf_counter() - began - out.compiling
@@ -97,7 +102,8 @@ def _race(way: Way, choice: Choice, beta0: np.ndarray | None, alpha0: np.ndarray
     (best, name, first), lost = min(tried, key=lambda one: one[0]), max(tried, key=lambda one: one[0])
     if len(tried) == 2:
         sides = {"rk": "rows", "rcd": "columns"}
-        way.learned.append(f"raced for a pass: {sides[name]} reached {best:.1e}, {sides[lost[1]]} {lost[0]:.1e}")
+        raced = f"raced for a pass: {sides[name]} reached {best:.1e}, {sides[lost[1]]} {lost[0]:.1e}"
+        learn(log, way.learned, raced)
         first.passes, first.steps = first.passes + lost[2].passes, first.steps + lost[2].steps
         way.taken.remove(f"{lost[1]} {SIDE_OF[lost[1]]}")
     first.copied = turned + sum(out.copied for *_, out in tried)
@@ -190,6 +196,8 @@ def _take(
             alpha0 = np.divide(alpha0, root, out=np.zeros_like(alpha0), where=root > 0)
     way.compiling = 0.0
     mover, kind, look, compiling, copied = mover_of(way, given, route, side, choice, beta0, alpha0, seen)
+    if compiling + way.compiling > COMPILED:
+        log.info("%.1f s went to compiling, which is kept for the next time", compiling + way.compiling)
     out = run(
         given,
         mover,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,8 @@ from ..methods.result import Asked, Result
 from .archive import read, write
 from .functions import packed, unpacked
 from .plain import Packing, Unpacking
+
+log = logging.getLogger(__name__)
 
 FORMAT = 1  # goes up by one when an older rowcol could no longer read what is written
 THREADS = 64  # a file may ask for this many, or for as many as there are cores
@@ -93,6 +96,7 @@ def save(model: Any, path: str | Path, *, encoder: Encoder | None = None) -> Non
         "encoder": None if encoder is None else encoder.to_dict(),
     }
     write(path, tree, packing.arrays)
+    log.info("saved %s as %s", name, path)
 
 
 def _parameters(model: Any, packing: Packing) -> tuple[dict[str, Any], list[str]]:
@@ -153,6 +157,7 @@ def load(path: str | Path, *, encoder: bool = False) -> Any:
     except Exception as wrong:  # whatever a forged tree leads to
         told = (str(wrong).splitlines() or [type(wrong).__name__])[0][:200]
         raise ValueError(f"{name} is no model of rowcol, or it is damaged: {told}") from wrong
+    log.info("loaded %s from %s, saved by rowcol %.20r", type(model).__name__, path, tree.get("rowcol"))
     return (model, found) if encoder else model
 
 

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from ..files.writing import written
 from ..methods.result import Result
 from .benching import of_benchmark
 from .charts import chart
@@ -133,11 +134,7 @@ def _read(path: Path) -> Any:
 
 
 def _write(target: Path, data: bytes) -> Path:
-    """Whole or not at all: into a file beside it, which then takes its name."""
-    beside = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        beside.write_bytes(data)
-        os.replace(beside, target)
-    finally:
-        beside.unlink(missing_ok=True)
+    """Whole or not at all."""
+    with written(target) as file:
+        file.write(data)
     return target
