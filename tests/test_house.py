@@ -20,6 +20,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 LAYERS = [
     "engine",
     "core",
+    "places",
     "methods",
     "asking",
     "fitting",

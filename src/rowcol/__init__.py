@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from .methods.result import Status as Status
     from .pathing import RidgePath as RidgePath
     from .pathing import ridge_path as ridge_path
+    from .places.opening import chunks as chunks
     from .preparing import Prepared as Prepared
     from .preparing import prepare as prepare
     from .saving.models import load as load
@@ -62,6 +63,7 @@ _HOME = {
     "StartWarning": "methods.result",
     "Status": "methods.result",
     "Study": "studies.studying",
+    "chunks": "places.opening",
     "kernels": "core.kernels",
     "load": "saving.models",
     "plan": "solving",

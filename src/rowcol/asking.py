@@ -14,6 +14,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from .core import sampler as samplers
 from .core import threads
+from .core.place import Place
 from .core.problem import Problem, real_number, scaled_bounds
 from .methods.choose import ROUTES, SIDE_OF, Choice, Plan, after, choose, planned
 from .methods.costs import BY_LINES, budget, bytes_of, copies_of
@@ -112,7 +113,16 @@ def choice_for(asked: Problem, how: How, kept: Kept) -> Choice:
             )
             return Choice("rcd" if n >= p else "rk", side, [reason])
         return choose(asked, how.stop.tol, how.memory, how.seed, how.many_y)
-    if isinstance(asked.X, LinearOperator) and method not in ("cg", "sketch"):
+    if isinstance(asked.X, Place):
+        if method not in ("cg", "direct", "rk") or (method == "rk" and asked.shift is not None):
+            also = " together with an intercept" if method == "rk" else ""
+            raise TypeError(
+                f"method={method!r} cannot be used{also} where rows of X lie elsewhere: say method='direct', 'cg' or "
+                "'auto', or load X into memory; columns need X column by column"
+            )
+        if method == "direct" and n < p:
+            raise ValueError("method='direct' needs as many rows as columns where rows of X lie elsewhere: say 'cg'")
+    elif isinstance(asked.X, LinearOperator) and method not in ("cg", "sketch"):
         raise TypeError(
             f"method={method!r} needs the rows or columns of X, and a LinearOperator has only products: say "
             "method='cg' or 'auto', or pass X as an array or a sparse array"

@@ -16,6 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from .asking import How, choice_for, how_to, plan_for, plan_of, preconditioner_of, start_of
 from .core.centre import centred, intercepts
+from .core.place import Place
 from .core.problem import Problem, answer, problem
 from .core.threads import SHARED, single_blas
 from .fitting import fit, plan_fit
@@ -28,6 +29,7 @@ from .methods.result import WORST_FIRST, Asked, Result, StartWarning, Status, wa
 from .methods.routes import follow
 from .methods.saying import announce, conclude
 from .methods.way import Kept, Way
+from .places.opening import gathered, placed
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +63,7 @@ def solve(
 
     Parameters
     ----------
-    X : array, sparse array, LinearOperator or anything with __array__, (n, p)
+    X : array, sparse array, LinearOperator, anything with __array__, or what `chunks` gives, (n, p)
         Used in place where the method allows it: rows want C order or CSR, columns want Fortran order or CSC.
         float32 and complex64 are kept; steps and sums are in double precision all the same.
     y : array, (n,) or (n, q)
@@ -153,10 +155,12 @@ def solve(
         if preconditioner is not None:
             raise ValueError("a kernel brings its own preconditioner: leave out preconditioner")
         _no_bounds(bounds)
-        result = fit(X, y, kernel, alpha, how, x0, sample_weight, fit_intercept, began, n_centers=n_centers)
+        result = fit(
+            gathered(X, how.memory), y, kernel, alpha, how, x0, sample_weight, fit_intercept, began, n_centers=n_centers
+        )
     else:
         _no_centers(n_centers)
-        asked = problem(X, y, alpha, sample_weight, bounds)
+        asked = problem(placed(X, how.memory), y, alpha, sample_weight, bounds)
         kept = Kept(precondition=preconditioner_of(preconditioner, asked))
         result = result_for(asked, how, x0, kept, began, fit_intercept=fit_intercept)
     result.asked = Asked(X, y)
@@ -207,9 +211,9 @@ def plan(
     how = how_to(method, tol, None, None, "auto", None, False, memory, n_jobs, random_state, kernel is not None)
     if kernel is not None:
         _no_bounds(bounds)
-        return plan_fit(X, y, kernel, alpha, how, sample_weight, n_centers)
+        return plan_fit(gathered(X, how.memory), y, kernel, alpha, how, sample_weight, n_centers)
     _no_centers(n_centers)
-    asked = problem(X, y, alpha, sample_weight, bounds)
+    asked = problem(placed(X, how.memory), y, alpha, sample_weight, bounds)
     return plan_for(centred(asked)[0] if fit_intercept else asked, how, Kept())
 
 
@@ -230,7 +234,11 @@ def result_for(asked: Problem, how: How, x0: Any, kept: Kept, began: float, fit_
         stack.enter_context(np.errstate(over="ignore", invalid="ignore", divide="ignore"))  # it is found, and said
         if how.limit_blas is not None:
             stack.enter_context(threadpool_limits(how.limit_blas, "blas"))
-        if how.jobs > 1 and min(asked.X.shape) <= SHARED and not isinstance(asked.X, LinearOperator):
+        if (
+            how.jobs > 1
+            and min(asked.X.shape) <= SHARED
+            and (not isinstance(asked.X, LinearOperator) or isinstance(asked.X, Place))
+        ):
             stack.enter_context(single_blas())  # our threads share X, and what else there is is too short for others
         pool = stack.enter_context(ThreadPoolExecutor(how.jobs)) if how.jobs > 1 else None
         if fit_intercept:

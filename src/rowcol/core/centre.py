@@ -7,6 +7,7 @@ without b in X − 1x̄ᵀ and y − ȳ. `centred` says so, products and factors
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from concurrent.futures import Executor
 from itertools import pairwise
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
+from .place import Place
 from .problem import Problem, Shift, explain_values
 from .products import norms_of, products, pull_all, residual_pass, tiled
 from .sums import tiles
@@ -37,8 +39,7 @@ def centred(problem: Problem, pool: Executor | None = None) -> tuple[Problem, np
         constant = _constant(problem.X, mean, column2, w)
         if constant.size:
             first = int(np.argmax(w > 0))
-            value = problem.X[[first]][:, constant]
-            mean[constant] = value.toarray().ravel() if sp.issparse(value) else value.ravel()
+            mean[constant] = _row(problem.X, first)[constant]
             column2[constant], live = 0.0, np.ones(len(mean))
             live[constant] = 0.0
     counts = w > 0
@@ -55,12 +56,29 @@ def _constant(X: Any, mean: np.ndarray, column2: np.ndarray, w: np.ndarray) -> n
     nothing = (column2 == 0) & (mean == 0)
     near = np.flatnonzero((column2 <= w.sum() * np.abs(mean) ** 2 * (64 * np.finfo(float).eps) ** 2) & ~nothing)
     found = []
+    if isinstance(X, Place) and near.size:
+        alike = list(X.map(_alike, (near, _row(X, int(np.argmax(w > 0)))[near]), (w,)))
+        found, near = near[np.all(alike, axis=0)].tolist(), near[:0]
     for j in near:  # few are so near to it that it takes a look
         column = X[:, [j]].toarray()[:, 0] if sp.issparse(X) else X[:, j]
         column = column[w > 0]
         if (column == column[0]).all():
             found.append(j)
     return np.union1d(np.flatnonzero(nothing), np.array(found, dtype=int)).astype(int)
+
+
+def _alike(part: Any, pool: Executor | None, columns: np.ndarray, value: np.ndarray, w: np.ndarray) -> np.ndarray:
+    some = part[w > 0][:, columns]
+    return ((some.toarray() if sp.issparse(some) else some) == value).all(axis=0)
+
+
+def _row(X: Any, i: int) -> np.ndarray:
+    """A row of X, dense."""
+    if isinstance(X, Place):
+        k = int(np.searchsorted(X.starts, i, side="right")) - 1
+        X, i = X.checked(k), i - int(X.starts[k])
+    row = X[[i]]
+    return np.asarray(row.toarray() if sp.issparse(row) else row).ravel()
 
 
 def intercepts(problem: Problem, offset: np.ndarray, beta: np.ndarray) -> np.ndarray:
@@ -90,6 +108,8 @@ def centred_copy(X: np.ndarray, shift: Shift, root: np.ndarray | None = None) ->
 def _moments(X: Any, w: np.ndarray, pool: Executor | None = None) -> tuple[np.ndarray, np.ndarray | None]:
     """x̄ and Σ_i w_i |x_ij − x̄_j|²: by one compiled pass, and anew where that cancels; no squares of an operator."""
     total = w.sum()
+    if isinstance(X, Place):
+        return _merged(X.map(_part_moments, (), (w,), pool), X.shape[1])
     if isinstance(X, LinearOperator):
         return np.asarray(X.rmatvec(w.astype(X.dtype))).reshape(-1).conj() / total, None
     by, n = products(X, pool), X.shape[0]
@@ -118,6 +138,23 @@ def _moments(X: Any, w: np.ndarray, pool: Executor | None = None) -> tuple[np.nd
             exact, off = _squares(X[:, j : j + 1], mean[j : j + 1], w)
             mean[j] += off[0] / total
             column2[j] = max(float(exact[0] - np.abs(off[0]) ** 2 / total), 0.0)
+    return mean, column2
+
+
+def _part_moments(part: Any, pool: Executor | None, w: np.ndarray) -> tuple[float, Any, Any]:
+    total = float(w.sum())
+    return (total, *_moments(part, np.ascontiguousarray(w), pool)) if total > 0 else (0.0, 0.0, 0.0)
+
+
+def _merged(parts: Iterable[tuple[float, Any, Any]], p: int) -> tuple[np.ndarray, np.ndarray]:
+    """Means and sums of squares about them, of parts, as those of the whole: nothing cancels."""
+    total, mean, column2 = 0.0, np.zeros(p), np.zeros(p)
+    for more, middle, squares in parts:
+        if more > 0:
+            off = middle - mean
+            column2 = column2 + squares + np.abs(off) ** 2 * (total * more / (total + more))
+            mean = mean + off * (more / (total + more))
+            total += more
     return mean, column2
 
 

@@ -9,6 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
+from .place import Place
+
 PRECISIONS = (np.float32, np.float64, np.complex64, np.complex128)
 
 
@@ -125,7 +127,7 @@ def matrix(X: Any) -> tuple[Any, int]:
     if sp.issparse(X):
         return _sparse(X)
     if isinstance(X, LinearOperator):
-        return _operator(X), 0
+        return X if isinstance(X, Place) else _operator(X), 0
     a = _array(X, "X")
     if a.ndim != 2:
         hint = "; reshape a single feature with X.reshape(-1, 1)" if a.ndim == 1 else ""
@@ -295,6 +297,9 @@ def explain_values(X: Any) -> str:
     """Why arithmetic on X went wrong: where it holds NaN or infinity, or numbers whose squares leave float64."""
     if hasattr(X, "kernel"):
         return "kernel values, or sums of them, leave float64: rescale X, the kernel, y or alpha"
+    if isinstance(X, Place):
+        told = (_explain_part(X.told(k), part) for k, part in X.parts())
+        return next((one for one in told if one), "the numbers met on the way leave float64: rescale X, y or alpha")
     if isinstance(X, LinearOperator):
         return "products with the operator X leave float64, or give NaN or infinity: rescale it, or mend it"
     parts = [X.data] if sp.issparse(X) else (X[i : i + 4096] for i in range(0, X.shape[0], 4096))
@@ -313,3 +318,15 @@ def explain_values(X: Any) -> str:
     if 1e-140 < top < 1e140:
         return "the numbers met on the way leave float64: rescale X, y, alpha, x0 or sample_weight"
     return f"X has values near {top:.0e}, whose squares leave float64: rescale its rows or columns"
+
+
+def _explain_part(name: str, part: Any) -> str | None:
+    values = part.data if sp.issparse(part) else part
+    bad = ~np.isfinite(values)
+    if bad.any():
+        where = np.argwhere(bad)[0]
+        if sp.issparse(part):
+            where = np.searchsorted(part.indptr, where[0], side="right") - 1, part.indices[where[0]]
+        return f"{name} has a NaN or infinity in its row {where[0]}, column {where[1]}: drop or fill such rows first"
+    top = float(np.abs(values).max(initial=0.0))
+    return f"{name} has values near {top:.0e}, whose squares leave float64: rescale X" if top > 1e140 else None

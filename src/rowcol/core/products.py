@@ -19,6 +19,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from ..engine.across import across
 from ..engine.lines import BLOCK, Dense, Sparse, Woven, extent, misfits, norms, pulls, pushes, residuals
+from .place import Place
 from .problem import Shift
 from .threads import AHEAD, by_threads, spread
 from .view import PIECE, View, col_lines, pieces, row_lines
@@ -35,7 +36,7 @@ class Products(NamedTuple):
     """A matrix that can be multiplied with, and how."""
 
     X: Any  # what multiplies: an array, a sparse array or a LinearOperator
-    side: str  # whose lines these are: "rows", "cols", or "operator" for none
+    side: str  # whose lines these are: "rows", "cols"; "operator" for none, "place" for those of its parts
     lines: Dense | Sparse | None
     pool: Executor | None  # threads that share the blocks; None for one
     scratch: dict  # vectors used again by every product
@@ -51,7 +52,7 @@ class Products(NamedTuple):
 def products(X: Any, pool: Executor | None = None, shift: Shift | None = None) -> Products:
     """Products in the layout X has: nothing is transposed, and nothing large copied."""
     if isinstance(X, LinearOperator):
-        return Products(X, "operator", None, pool, {}, shift)
+        return Products(X, "place" if isinstance(X, Place) else "operator", None, pool, {}, shift)
     by_rows = X.format == "csr" if hasattr(X, "format") else X.flags.c_contiguous
     lines, _ = row_lines(X) if by_rows else col_lines(X)
     return Products(X, "rows" if by_rows else "cols", lines, pool, {}, shift, True)
@@ -100,6 +101,8 @@ def times(by: Products, v: np.ndarray) -> np.ndarray:
     """X v."""
     if by.side == "operator":
         out = _operate(by.X.matvec, v)
+    elif by.side == "place":
+        out = np.concatenate(list(by.X.map(_times_part, (v,), (), by.pool)), axis=1)
     elif by_blas(by, v):
         out = _by_blas(by, by.X, v)
     elif by.side == "rows":
@@ -113,6 +116,8 @@ def back(by: Products, u: np.ndarray) -> np.ndarray:
     """Xᴴ u."""
     if by.side == "operator":
         out = _operate(by.X.rmatvec, u)
+    elif by.side == "place":
+        out = sum(by.X.map(_back_part, (), (u,), by.pool))
     elif by_blas(by, u):
         out = _by_blas(by, by.X.T, u.conj()).conj()
     elif by.side == "rows":
@@ -125,6 +130,8 @@ def back(by: Products, u: np.ndarray) -> np.ndarray:
 def normal(by: Products, v: np.ndarray) -> tuple[np.ndarray, float]:
     """XᴴX v, as precise as X is stored, and the passes it took: one where blocks of X stay in cache."""
     n, p = by.shape
+    if by.side == "place":
+        return sum(by.X.map(_normal_part, (v,), (by.shift,), by.pool)), 1.0
     if len(v) == 1 and isinstance(by.lines, Dense) and by.X.dtype == v.dtype and one_pass(by):
         return _by_rows(by, v), 1.0  # a tenth to a third less than BLAS takes on blocks; of more vectors, BLAS is ahead
     if _by_blocks(by, v) and p <= n:
@@ -213,6 +220,18 @@ def _by_rows(by: Products, v: np.ndarray) -> np.ndarray:
     nothing, r, ones = by.scratch[key]
     r, image, _ = residual_pass(by, nothing if by.shift is None else np.asarray(lifted(by, v)), v, ones, False, r)
     return -lowered(by, r, image)
+
+
+def _times_part(part: Any, pool: Executor | None, v: np.ndarray) -> np.ndarray:
+    return times(products(part, pool), v)
+
+
+def _back_part(part: Any, pool: Executor | None, u: np.ndarray) -> np.ndarray:
+    return back(products(part, pool), np.ascontiguousarray(u))
+
+
+def _normal_part(part: Any, pool: Executor | None, v: np.ndarray, shift: Shift | None) -> np.ndarray:
+    return normal(products(part, pool, shift), v)[0]
 
 
 # --- passes over all lines, by blocks ------------------------------------------------------------------------------

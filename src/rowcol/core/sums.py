@@ -9,6 +9,7 @@ blocks keep k small.
 from __future__ import annotations
 
 from collections import deque
+from concurrent.futures import Executor
 from itertools import pairwise, product
 from typing import Any, NamedTuple
 
@@ -27,6 +28,7 @@ from .products import (
     longest,
     norms_of,
     one_pass,
+    products,
     pull_all,
     push_all,
     residual_pass,
@@ -64,6 +66,8 @@ def sums(
     `expected`: what ρ should be. Its slope takes no second pass over a wide X; it counts where ρ turns out to be that.
     """
     n, p = by.shape
+    if by.side == "place":
+        return _together(by, y, beta, weight, alpha, squares)
     if by.side == "operator":
         rho = y - times(by, beta)
         return Sums(rho, back(by, rho), rho, None if alpha is None else back(by, alpha), None, (p, n))
@@ -81,6 +85,24 @@ def sums(
     image = None if alpha is None else push_all(by, alpha)
     terms = longest(by.lines), chain(blocks(n, p, stored(by.lines)))
     return Sums(rho, slope, rho, image, found if squares else None, terms)
+
+
+def _together(by: Products, y: np.ndarray, beta: np.ndarray, weight: Any, alpha: Any, squares: bool) -> Sums:
+    """Of an X in parts: each part's sums, where it is."""
+    found = list(by.X.map(_part, (beta, squares), (y, weight, alpha), by.pool))
+    rho = np.concatenate([one.rho for one in found], axis=1)
+    image = None if alpha is None else sum(one.image for one in found)
+    total = sum(one.squares for one in found) if squares else None
+    terms = max(one.terms[0] for one in found), max(one.terms[1] for one in found) + len(found)
+    return Sums(rho, sum(one.slope for one in found), rho, image, total, terms)
+
+
+def _part(
+    part: Any, pool: Executor | None, beta: np.ndarray, squares: bool, y: np.ndarray, weight: Any, alpha: Any
+) -> Sums:
+    y, alpha = np.ascontiguousarray(y), None if alpha is None else np.ascontiguousarray(alpha)
+    found = sums(products(part, pool), y, beta, weight, alpha, squares)
+    return found._replace(of=found.rho)  # once is enough to send
 
 
 def _across(

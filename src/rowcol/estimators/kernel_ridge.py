@@ -8,8 +8,10 @@ from typing import Any
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import validate_data
 
+from ..methods.costs import budget
 from ..methods.landmarks import Memo
 from ..methods.progress import Progress
+from ..places.opening import gathered
 from .kernel_life import KernelLife
 
 
@@ -153,6 +155,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelLife):
         self
         """
         self._kernel()  # parameters first
+        X = gathered(X, budget(self.memory))
         X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, **self._kinds())
         start = self._start(y.shape)
         if self.n_centers is not None:  # the centres may be others: f itself is the start

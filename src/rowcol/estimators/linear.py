@@ -11,11 +11,13 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ..core.place import Place
 from ..core.problem import penalties
-from ..methods.costs import BY_LINES
+from ..methods.costs import BY_LINES, budget
 from ..methods.errors import covariance
 from ..methods.result import Result
 from ..methods.stream import Stream, absorb, stream
+from ..places.opening import placed
 from ..solving import solve
 
 KINDS = {"accept_sparse": ("csr", "csc"), "dtype": (np.float64, np.float32)}
@@ -57,6 +59,17 @@ class Linear:
         self.solver_ = ", ".join(sorted({r.method for r in results}))
         self.plan_ = results[0].plan
 
+    def _elsewhere(self: Any, X: Place, y: Any) -> np.ndarray:
+        """y of an X in parts, whose rows are judged as they are read."""
+        self.n_features_in_ = X.shape[1]
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        if getattr(self, "covariance", False):
+            raise ValueError("covariance=True needs X in memory: leave it out")
+        if getattr(self, "positive", False):
+            raise ValueError("positive=True needs columns, and rows lie elsewhere: load X into memory")
+        return np.asarray(y)
+
     def _set(self: Any, results: list[Result], columns: list[Any], many: bool) -> None:
         self.result_ = results[0] if len(results) == 1 else tuple(results)
         whole = results[0]
@@ -86,8 +99,13 @@ class Linear:
 
     def _decide(self: Any, X: Any) -> np.ndarray:
         check_is_fitted(self)
+        X = placed(X, budget(getattr(self, "memory", None)))
+        if isinstance(X, Place):
+            if X.shape[1] != self.n_features_in_:
+                raise ValueError(f"X has {X.shape[1]} features, but {self.n_features_in_} were fitted")
+            return np.concatenate(list(X.map(_decided, (self.coef_, self.intercept_))))
         X = validate_data(self, X, reset=False, **KINDS)
-        return np.asarray(X @ self.coef_.T + self.intercept_)
+        return _decided(X, None, self.coef_, self.intercept_)
 
     def predict(self: Any, X: Any) -> np.ndarray:
         """X @ coef_ + intercept_.
@@ -110,6 +128,10 @@ class Linear:
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "coef_")
+
+
+def _decided(X: Any, pool: Any, coef: np.ndarray, intercept: Any) -> np.ndarray:
+    return np.asarray(X @ coef.T + intercept)
 
 
 def _groups(alpha: Any, q: int, solver: str) -> list[tuple[Any, Any]]:
@@ -257,10 +279,14 @@ class Ridge(MultiOutputMixin, RegressorMixin, Linear, BaseEstimator):
         for stale in ("covariance_", "standard_errors_"):
             if hasattr(self, stale):
                 delattr(self, stale)
-        if isinstance(X, LinearOperator):
+        X = placed(X, budget(self.memory))
+        if isinstance(X, LinearOperator) and not isinstance(X, Place):
             raise TypeError("X is a LinearOperator, which rowcol.solve(X, y, alpha=..., fit_intercept=True) takes")
-        # NaN and infinity are found, and named, in the passes of the solve itself
-        X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, ensure_all_finite=False, **KINDS)
+        if isinstance(X, Place):
+            y = self._elsewhere(X, y)
+        else:
+            # NaN and infinity are found, and named, in the passes of the solve itself
+            X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, ensure_all_finite=False, **KINDS)
         if isinstance(sample_weight, Real):
             sample_weight = np.full(X.shape[0], float(sample_weight))
         zero = np.asarray(self._penalty()) == 0

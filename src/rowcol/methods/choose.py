@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
+from ..core.place import Place
 from ..core.problem import Problem, shared
 from ..core.view import size
 from .costs import bytes_of, copies_of, gram_passes, sketch_passes
@@ -127,7 +128,10 @@ def choose(asked: Problem, tol: float, memory: int, seed: np.random.SeedSequence
     n, p = X.shape
     (q, _), m = asked.y.shape, min(n, p)
     shape = "tall" if n >= p else "wide"
-    reasons, sample = [], None
+    reasons: list[str] = []
+    sample = None
+    if isinstance(X, Place):
+        return _elsewhere(asked, memory, reasons)
     if isinstance(X, LinearOperator):
         reasons.append("X is an operator: it multiplies, but has no rows or columns to step on")
         return Choice("cg", "columns", reasons)
@@ -199,6 +203,21 @@ def choose(asked: Problem, tol: float, memory: int, seed: np.random.SeedSequence
     return Choice("cg", _short_side(n, p), reasons, sample)
 
 
+def _elsewhere(asked: Problem, memory: int, reasons: list[str]) -> Choice:
+    """The route for an X in parts: a pass is what is dear, and two are enough for a Gram matrix and its certificate."""
+    n, p = asked.X.shape
+    reasons.append(_regime(n, p, asked.alpha))
+    reasons.append(f"X lies elsewhere, in {asked.X.count:,} parts of rows: a pass reads it, or asks all who have it")
+    if n >= p and bytes_of("direct", asked, 0) + asked.X.held <= memory:
+        reasons.append(f"the {p} x {p} Gram matrix fits in memory, and takes one pass")
+        return Choice("direct", "columns", reasons)
+    if n >= p:
+        reasons.append(f"the {p} x {p} Gram matrix does not fit in memory; conjugate gradients take a pass a step")
+    else:
+        reasons.append("conjugate gradients by rows stay in the row space; they take two passes a step")
+    return Choice("cg", _short_side(n, p), reasons)
+
+
 @dataclass
 class Choice:
     """A route, the side it walks and why; and the sample that said so, to start from."""
@@ -219,6 +238,8 @@ def after(
     if asked.bounds is not None:
         return None
     operator = isinstance(X, LinearOperator)
+    if isinstance(X, Place):
+        return None  # what is there is the best there is
     options: list[tuple[str, str]] = []
     if asked.each is not None:  # many λ share their passes here and in cg only
         need = bytes_of("direct", asked, copies_of("direct", asked))

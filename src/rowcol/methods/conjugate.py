@@ -25,6 +25,7 @@ import numpy as np
 from ..core.certify import Evidence
 from ..core.problem import Problem, ridge_of
 from ..core.products import Products, back, conormal, normal, norms_of, residual_pass, times
+from ..core.sums import sums
 from ..core.view import State, View, known_diag, narrow, pieces, unknowns
 from ..engine.lines import descend
 from .coordinate import from_slopes, refresh
@@ -235,15 +236,17 @@ def jacobi(
 ) -> Precondition | None:
     """1/(‖X_j‖² + λ) where columns are of different size, which a few rows tell; None where they are not."""
     n = problem.X.shape[0]
-    if by.lines is None:
+    if by.side == "operator":
         return None
-    if column2 is None and not hasattr(problem.X, "format"):
+    if column2 is None and not (hasattr(problem.X, "format") or by.side == "place"):
         where = np.sort(np.random.default_rng(seed).choice(n, min(n, 200), replace=False))
         tall = (np.abs(problem.X[where]) ** 2).sum(axis=0)
         if float(tall.max()) <= UNLIKE**2 * float(tall.min()):
             return None
     if column2 is not None:
         norms = column2
+    elif by.side == "place":
+        norms = np.asarray(sums(by, *_nothing(problem)[:2], None, None, True).squares)  # a pass: many are to come
     else:
         norms = norms_of(by) if by.side == "cols" else residual_pass(by, *_nothing(problem), True)[2]
     if norms.max() + problem.alpha <= UNLIKE**2 * (norms[norms > 0].min(initial=np.inf) + problem.alpha):

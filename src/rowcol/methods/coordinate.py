@@ -57,7 +57,7 @@ class Coordinate:
             self.stepping, self.now = pack(self.view, self.now)
         runs, spent = [], 0
         for start, end in pieces(length, self.view.cost * self.ids.size):
-            runs.append(self._descend(take(self.source, end - start)))
+            runs.append(self.spend(take(self.source, end - start)))
             spent += end - start
             if time.perf_counter() > deadline:
                 break
@@ -73,7 +73,7 @@ class Coordinate:
         self.passes += spent * per_step
         return Round(spent * per_step, spent, tally[:, 0], values)
 
-    def _descend(self, picks: np.ndarray) -> np.ndarray:
+    def spend(self, picks: np.ndarray) -> np.ndarray:
         """Spend the picks on every right-hand side; threads share the right-hand sides, which changes no bit."""
         t, q, s = self.now.table, self.ids.size, self.now.s
         pool, lines = self.by.pool, self.stepping.lines

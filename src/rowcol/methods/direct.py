@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..core.certify import Evidence
+from ..core.place import Place
 from ..core.problem import Problem, ridge_of
 from ..core.products import Products, back, lowered
 from .factor import (
@@ -109,8 +110,8 @@ class Direct:
     def _by_gram(self, X: Any, y: np.ndarray) -> np.ndarray | None:
         """Factor the Gram matrix, if that is safe; yX, where it came by the way."""
         problem, shift, slope = self.problem, self.problem.shift, None
-        real = isinstance(X, np.ndarray) and not (self.wide or np.iscomplexobj(y))
-        plain = real and shift is None
+        real = isinstance(X, (np.ndarray, Place)) and not (self.wide or np.iscomplexobj(y))
+        plain = real and shift is None and isinstance(X, np.ndarray)
         # column norms are then known from above: enough for a gap, not for the angle that counts without a penalty
         if plain and problem.alpha > 0 and X.dtype == np.float64:
             quick = quick_gram(self.by, X, y, problem.alpha, self.loose)

@@ -14,7 +14,7 @@ the next ones refine, with what the exact look found, so they cost nothing but t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +23,7 @@ import numpy as np
 import scipy.linalg as sl
 import scipy.sparse as sp
 
+from ..core.place import Place
 from ..core.problem import Shift, explain_values
 from ..core.products import Products, back, times
 from ..core.threads import AHEAD, SHARED, by_threads
@@ -98,9 +99,15 @@ def _tall_block(X: Any, dtype: Any, wide: bool, shift: Shift | None, i: int, len
     return np.asarray(part.conj().T if wide else part, dtype=dtype)
 
 
-def gram_and_slope(X: np.ndarray, y: np.ndarray, pool: Executor | None) -> tuple[np.ndarray, np.ndarray]:
-    """XᵀX and yX of a tall dense X of real numbers, every block of which is read once: y is (q, n)."""
+def gram_and_slope(X: Any, y: np.ndarray, pool: Executor | None) -> tuple[np.ndarray, np.ndarray]:
+    """XᵀX and yX of a tall X of real numbers, dense or in parts, every block of which is read once: y is (q, n)."""
     n, p = X.shape
+    if isinstance(X, Place):
+        found = (np.zeros((p, p), y.dtype), np.zeros((len(y), p), y.dtype))
+        for part in X.map(_gram_of, (), (y,), pool):
+            for total, more in zip(found, part, strict=True):
+                total += more
+        return found
     G, slope = np.zeros((p, p), y.dtype), np.zeros((len(y), p), y.dtype)
     rows_first = X.flags.c_contiguous  # short rows gain from the cache, long columns from their length
     room = CACHED if rows_first else BLOCK_BYTES
@@ -114,6 +121,12 @@ def gram_and_slope(X: np.ndarray, y: np.ndarray, pool: Executor | None) -> tuple
         G += product
         slope += pulled
     return G, slope
+
+
+def _gram_of(part: Any, pool: Executor | None, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    if sp.issparse(part):
+        return gram(part, y.dtype, False), np.asarray(part.T @ y.T).T
+    return gram_and_slope(part, np.ascontiguousarray(y), pool)
 
 
 def _share(long: int, m: int, rows_first: bool) -> int:
@@ -173,12 +186,14 @@ def _tame(by: Products, G: np.ndarray, alpha: float, tol: float) -> Factor | Non
 
 def gram(X: Any, dtype: Any, wide: bool, shift: Shift | None = None, pool: Executor | None = None) -> np.ndarray:
     """TᴴT, block by block, which threads share; of a sparse X as a sparse product."""
+    if isinstance(X, Place):
+        return np.asarray(sum(X.map(_gram_less, (dtype,), (shift,), pool)))
     if sp.issparse(X):
         Z = X.astype(dtype)
         G = np.asarray(((Z @ Z.conj().T) if wide else (Z.conj().T @ Z)).toarray())
         return G if shift is None else less_mean(Z, G, wide, shift)
     small = shift is not None and not wide and small_means(shift)
-    m, long = min(X.shape), max(X.shape)
+    m, long = X.shape if wide else X.shape[::-1]
     pool = pool if m <= SHARED else None
     G, taken = np.zeros((m, m), dtype), None if small else shift
     rows_first = isinstance(X, np.ndarray) and X.flags.c_contiguous and not wide
@@ -191,6 +206,10 @@ def gram(X: Any, dtype: Any, wide: bool, shift: Shift | None = None, pool: Execu
     for part in by_threads(pool, block, range(0, long, length), G.nbytes):
         G += part
     return less_mean(X, G, wide, shift) if small and shift is not None else G
+
+
+def _gram_less(part: Any, pool: Executor | None, dtype: Any, shift: Shift | None) -> np.ndarray:
+    return gram(part, dtype, False, shift, pool)
 
 
 def small_means(shift: Shift) -> bool:
@@ -260,19 +279,13 @@ def from_blocks(
     n, p = X.shape
     m = min(n, p)
     q = 0 if y is None or wide else len(y)
-    columns = np.zeros(m)
-    for part in tall_blocks(X, dtype, wide, 4 * (m + q), shift):
-        columns += (np.abs(part) ** 2).sum(axis=0)
+    columns = np.asarray(sum(_each(X, _norms_of, (dtype, wide, m + q), (shift,))))
     if not np.isfinite(columns).all():
         raise ValueError(explain_values(X))
     scale = np.ones(m) if wide else _scale(columns + alpha)
-    R, start = np.zeros((0, m + q), dtype), 0
-    for part in tall_blocks(X, dtype, wide, 4 * (m + q), shift):
-        block = part * scale
-        if q and y is not None:
-            block = np.hstack([block, y[:, start : start + len(part)].T])
-        start += len(part)
-        R = np.asarray(np.linalg.qr(np.vstack([R, block]), mode="r"))
+    R = np.zeros((0, m + q), dtype)
+    for part in _each(X, _triangle_of, (scale, dtype, wide, m + q), (y if q else None, shift)):
+        R = np.asarray(np.linalg.qr(np.vstack([R, part]), mode="r"))
     if alpha > 0:
         penalty = np.hstack([np.diag(np.sqrt(alpha) * scale), np.zeros((m, q))]).astype(dtype)
         R = np.asarray(np.linalg.qr(np.vstack([R, penalty]), mode="r"))
@@ -300,6 +313,29 @@ def from_blocks(
     return made, made.inside((beta * scale[:, None]).T)
 
 
+def _each(X: Any, f: Callable, shared: tuple, sliced: tuple) -> Iterable[Any]:
+    """f of every part of X; of an X that is here, of all of it."""
+    return X.map(f, shared, sliced) if isinstance(X, Place) else [f(X, None, *shared, *sliced)]
+
+
+def _norms_of(X: Any, pool: Any, dtype: Any, wide: bool, length: int, shift: Shift | None) -> np.ndarray:
+    return np.asarray(sum((np.abs(b) ** 2).sum(axis=0) for b in tall_blocks(X, dtype, wide, 4 * length, shift)))
+
+
+def _triangle_of(
+    X: Any, pool: Any, scale: np.ndarray, dtype: Any, wide: bool, length: int, y: Any, shift: Shift | None
+) -> np.ndarray:
+    """R of [T y] = QR, block by block."""
+    R, start = np.zeros((0, len(scale) + (0 if y is None else len(y))), dtype), 0
+    for part in tall_blocks(X, dtype, wide, 4 * length, shift):
+        block = part * scale
+        if y is not None:
+            block = np.hstack([block, y[:, start : start + len(part)].T])
+        start += len(part)
+        R = np.asarray(np.linalg.qr(np.vstack([R, block]), mode="r"))
+    return R
+
+
 def spectrum(X: Any, dtype: Any, wide: bool, shift: Shift | None, safely: bool) -> tuple[Factor, np.ndarray | None]:
     """All eigenvalues of TᴴT, from it or, safely, from the singular values of QR's R: one factor for every λ.
 
@@ -322,7 +358,7 @@ def triangle(X: Any, dtype: Any, wide: bool, shift: Shift | None = None) -> np.n
     """R of T = QR, block by block: every row of T is read once."""
     m = min(X.shape)
     R = np.zeros((0, m), dtype)
-    for part in tall_blocks(X, dtype, wide, 4 * m, shift):
+    for part in _each(X, _triangle_of, (np.ones(m), dtype, wide, m), (None, shift)):
         R = np.asarray(np.linalg.qr(np.vstack([R, part]), mode="r"))
     return R
 

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
+from ..core.place import Place
 from ..core.problem import Problem, shared
 from ..core.products import Products, back, compile_for, of_view, products
 from ..core.sampler import sampler as make_sampler
@@ -26,6 +27,7 @@ from .loop import Mover
 from .probe import probe
 from .shifted import shifted
 from .sketch import OVERSAMPLE, Sketched, full_sketch, low_rank
+from .streamed import streamed
 from .way import Way
 
 
@@ -40,6 +42,8 @@ def mover_of(
     seen: Seen | None,
 ) -> tuple[Mover, str, bool, float, int]:
     """The Mover of a route, its sampler's name, whether to look first, seconds compiling and bytes copied."""
+    if route == "rk" and isinstance(given.X, Place):
+        return streamed(way, given, beta0, alpha0), "shuffled", beta0 is not None, 0.0, 0
     if route in BY_LINES:
         return _by_lines(way, given, route, side, beta0, alpha0)
     by = products(given.X, way.pool, given.shift)

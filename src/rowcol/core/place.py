@@ -1,0 +1,158 @@
+"""Place: an X that lies elsewhere, on disk or on other machines, in parts of whole rows.
+
+Nothing asks for all of it. What is to be done with X is a function of one part, `f(part, pool, *shared, *sliced)`, and
+`map` gives what it found, part by part, in order: vectors of the length of a row are shared, those of the length of a
+column are cut to the part's rows. So the same functions serve files, which are read one ahead, and a cluster, where
+they run where the part is. It is a `LinearOperator` too: what knows nothing of places multiplies with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.linalg import LinearOperator
+
+Asked = Callable[..., Any]  # f(part, pool, *shared, *sliced)
+
+
+class Place(LinearOperator):
+    """X in parts of whole rows.
+
+    starts : where each part begins, and where the last one ends
+    """
+
+    def __init__(self, dtype: Any, starts: np.ndarray, p: int, name: str = "X") -> None:
+        self.starts = np.asarray(starts, dtype=np.int64)
+        self.name = name
+        super().__init__(np.dtype(dtype), (int(self.starts[-1]), int(p)))
+
+    @property
+    def count(self) -> int:
+        """How many parts."""
+        return len(self.starts) - 1
+
+    @property
+    def held(self) -> int:
+        """Bytes of parts that are in memory at a time."""
+        most = int(np.diff(self.starts).max())
+        return 3 * most * self.shape[1] * self.dtype.itemsize  # one is used, one waits, one is being read
+
+    def part(self, k: int) -> Any:
+        """Rows starts[k], ..., starts[k + 1] − 1, as an array or a CSR array."""
+        raise NotImplementedError
+
+    def parts(self, order: Any = None) -> Iterator[tuple[int, Any]]:
+        """k and its part, of all of them; the next one is read while this one is used."""
+        order = range(self.count) if order is None else [int(k) for k in order]
+        with ThreadPoolExecutor(1) as reader:
+            waiting = reader.submit(self.checked, order[0])
+            for here, after in zip(order, [*order[1:], None], strict=True):
+                now = waiting.result()
+                if after is not None:
+                    waiting = reader.submit(self.checked, after)
+                yield here, now
+                del now  # or it would be held while the next but one is read
+
+    def map(self, f: Asked, shared: tuple = (), sliced: tuple = (), pool: Executor | None = None) -> Iterator[Any]:
+        """f of every part, in order."""
+        for k, part in self.parts():
+            rows = slice(int(self.starts[k]), int(self.starts[k + 1]))
+            yield f(part, pool, *shared, *(cut(a, rows) for a in sliced))
+
+    def checked(self, k: int) -> Any:
+        """`part`, or an error that names it."""
+        try:
+            found = self.part(k)
+        except Exception as wrong:
+            raise type_for(wrong)(f"{self.told(k)} cannot be read: {first_line(wrong)}") from wrong
+        return self.fitting(k, found)
+
+    def fitting(self, k: int, found: Any) -> Any:
+        """A part as it should be: of this many rows and columns, and of numbers of this dtype."""
+        want = int(self.starts[k + 1] - self.starts[k]), self.shape[1]
+        if getattr(found, "shape", None) != want:
+            got = getattr(found, "shape", type(found).__name__)
+            raise ValueError(f"{self.told(k)} should be {want[0]:,} x {want[1]:,}, but is {got}: it was cut or changed")
+        if sp.issparse(found):
+            found = found.tocsr().astype(self.dtype, copy=False)
+            return found if found.has_canonical_format else _canonical(found)
+        found = np.asarray(found)
+        if found.dtype.kind not in "fiubc":
+            raise TypeError(f"{self.told(k)} has dtype {found.dtype}, which is not numeric")
+        return np.ascontiguousarray(found, dtype=self.dtype)
+
+    def told(self, k: int) -> str:
+        """How messages call a part."""
+        return f"{self.name}: chunk {k + 1} of {self.count} (rows {self.starts[k]:,} to {self.starts[k + 1] - 1:,})"
+
+    def _matvec(self, v: np.ndarray) -> np.ndarray:
+        return np.concatenate(list(self.map(_pulled, (np.ravel(v),))))
+
+    def _rmatvec(self, u: np.ndarray) -> np.ndarray:
+        return np.asarray(sum(self.map(_pushed, (), (np.ravel(u),))))
+
+
+class Scaled(Place):
+    """√w X, part by part."""
+
+    def __init__(self, of: Place, root: np.ndarray) -> None:
+        super().__init__(np.result_type(of.dtype, np.float64), of.starts, of.shape[1], of.name)
+        self.of, self.root = of, root
+
+    def part(self, k: int) -> Any:
+        """A part, its rows scaled."""
+        return times_rows(self.of.checked(k), self.root[self.starts[k] : self.starts[k + 1]])
+
+    def map(self, f: Asked, shared: tuple = (), sliced: tuple = (), pool: Executor | None = None) -> Iterator[Any]:
+        """f of every scaled part, where that part is."""
+        return self.of.map(_scaled_first, (f, len(shared), *shared), (self.root, *sliced), pool)
+
+
+def _scaled_first(part: Any, pool: Executor | None, f: Asked, many: int, *rest: Any) -> Any:
+    shared, (root, *sliced) = rest[:many], rest[many:]
+    return f(times_rows(part, root), pool, *shared, *sliced)
+
+
+def times_rows(part: Any, root: np.ndarray) -> Any:
+    """Rows of a part, each times a number, in double precision also where the part is not."""
+    if sp.issparse(part):
+        each = part.data * np.repeat(root, np.diff(part.indptr))
+        return sp.csr_array((each, part.indices, part.indptr), shape=part.shape)
+    return part * root[:, None]
+
+
+def cut(a: Any, rows: slice) -> Any:
+    """What of a sliced argument belongs to a part: the last axis is that of the rows of X. Of a Shift, its ones."""
+    if hasattr(a, "ones"):
+        return a._replace(ones=a.ones[rows], column2=None)
+    return None if a is None else a[..., rows]
+
+
+def _pulled(part: Any, pool: Executor | None, v: np.ndarray) -> np.ndarray:
+    return np.asarray(part @ v)
+
+
+def _pushed(part: Any, pool: Executor | None, u: np.ndarray) -> np.ndarray:
+    return np.asarray(part.T @ u.conj()).conj()
+
+
+def _canonical(found: Any) -> Any:
+    found = found.copy()
+    found.sum_duplicates()
+    return found
+
+
+def type_for(wrong: Exception) -> type[Exception]:
+    """OSError for what the system says of a file, MemoryError as it is, ValueError for the rest."""
+    if isinstance(wrong, (OSError, MemoryError)):
+        return OSError if isinstance(wrong, OSError) else MemoryError
+    return ValueError
+
+
+def first_line(wrong: BaseException) -> str:
+    """What an error says, in one line."""
+    return str(wrong).strip().split("\n")[0] or type(wrong).__name__

@@ -1,0 +1,93 @@
+"""Streamed: rows that lie elsewhere, part by part; within a part, the same descent as ever.
+
+A round is a pass: parts in a new order, the rows of each in a new order, the next part being read meanwhile. β goes
+from part to part, and a row's α stays with it, so nothing of X is kept. Minimum norm and ridge by rows (27)-(29).
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..core.certify import Evidence
+from ..core.place import Place
+from ..core.problem import Problem, some
+from ..core.products import Products, products
+from ..core.sampler import sampler, take
+from ..core.view import beta, dual, rows, state
+from .coordinate import coordinate
+from .loop import Round
+from .way import Way
+
+
+@dataclass
+class Streamed:
+    """Randomized Kaczmarz on parts of rows. A `Mover`."""
+
+    problem: Problem
+    by: Products
+    seed: np.random.SeedSequence
+    jobs: int
+    ids: np.ndarray
+    alpha: np.ndarray  # (q, n)
+    beta: np.ndarray  # (q, p)
+    patience: float = 8.0
+    passes: int = 0
+    needs_solution: bool = True
+
+    def advance(self, room: float, deadline: float) -> Round:
+        """A pass over all parts; late in it, some are left for the next."""
+        place: Place = self.problem.X
+        own = np.random.default_rng([*self.seed.generate_state(4), self.passes])
+        order, seeds = own.permutation(place.count), own.integers(2**63, size=place.count)
+        gain, slope2, steps = np.zeros(len(self.ids)), np.zeros(len(self.ids)), 0
+        for k, part in place.parts(order):
+            tally, taken = self._walk(part, slice(int(place.starts[k]), int(place.starts[k + 1])), int(seeds[k]))
+            gain, slope2, steps = gain + tally[:, 0], slope2 + tally[:, 1], steps + taken
+            if time.perf_counter() > deadline:
+                break
+        self.passes += 1
+        size = np.maximum(np.linalg.norm(self.problem.y[self.ids], axis=1), 1e-300)
+        return Round(steps / place.shape[0], steps, gain, np.sqrt(slope2 * (place.shape[0] / max(steps, 1))) / size)
+
+    def _walk(self, part: np.ndarray, here: slice, seed: int) -> tuple[np.ndarray, int]:
+        """Every row of a part once: what that gained, and how steep it was."""
+        chosen = some(self.problem, self.ids)
+        weight = None if self.problem.weight is None else self.problem.weight[here]
+        view = rows(chosen._replace(X=part, y=np.ascontiguousarray(chosen.y[:, here]), weight=weight))
+        now = state(view, np.ascontiguousarray(self.alpha[:, here]), self.beta)
+        source = sampler("shuffled", part.shape[0], np.random.SeedSequence(seed))
+        mover = coordinate(chosen._replace(X=part), view, source, now, self.by.pool, self.jobs)
+        tally = mover.spend(take(source, part.shape[0]))
+        moved = dual(view, mover.now)
+        assert moved is not None
+        self.alpha[:, here], self.beta = moved, beta(view, mover.now)
+        return np.ascontiguousarray(tally.transpose(1, 2, 0)).sum(axis=-1), part.shape[0]
+
+    def answers(self) -> tuple[np.ndarray, np.ndarray | None]:
+        """β and α."""
+        return self.beta, self.alpha
+
+    def learn(self, place: int, evidence: Evidence, k: int) -> None:
+        """β is replaced by Xᴴα as it was summed anew."""
+        if evidence.image is not None:
+            self.beta[place] = evidence.image[k]
+
+    def keep(self, mask: np.ndarray) -> None:
+        """Go on with some right-hand sides only."""
+        self.ids, self.alpha, self.beta = self.ids[mask], self.alpha[mask], self.beta[mask]
+
+    def column_norms(self) -> np.ndarray | None:
+        """Not known: lines are rows."""
+        return None
+
+
+def streamed(way: Way, problem: Problem, beta0: np.ndarray | None, alpha0: np.ndarray | None) -> Streamed:
+    """From zero, or from where another left off: with a penalty that is an α, without one a β."""
+    (q, n), p, kind = problem.y.shape, problem.X.shape[1], problem.y.dtype
+    known = alpha0 is not None or (beta0 is not None and problem.alpha == 0)
+    alpha = np.zeros((q, n), kind) if alpha0 is None else alpha0.astype(kind)
+    start = np.zeros((q, p), kind) if beta0 is None or not known else beta0.astype(kind)
+    return Streamed(problem, products(problem.X, way.pool), way.seed, way.jobs, np.arange(q), alpha, start)

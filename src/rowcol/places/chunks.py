@@ -1,0 +1,145 @@
+"""`chunks`: an X that is read in parts, from arrays on disk or from whatever gives rows in pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..core.place import Place, first_line, type_for
+
+CHUNK = 32_000_000  # bytes of a part, unless said: long enough to be read at the disk's pace
+LEAST = 64  # rows of a part
+
+
+class Sliced(Place):
+    """An array that gives rows by slicing: a memory map, an HDF5 or a Zarr array, a sparse array."""
+
+    def __init__(self, source: Any, rows: int | None, name: str) -> None:
+        n, p = source.shape
+        kind = precision(source.dtype, name)
+        super().__init__(kind, starts_of(n, p, kind.itemsize, rows, stored_rows(source)), p, name)
+        self.source = source
+
+    def part(self, k: int) -> Any:
+        """Those rows, copied: what is read is read here, on the reader's thread."""
+        found = self.source[int(self.starts[k]) : int(self.starts[k + 1])]
+        return found if sp.issparse(found) else np.array(found, order="C")
+
+
+class Filed(Place):
+    """A C-ordered .npy file, or a memory map of one, read by offsets: no page of it is mapped."""
+
+    def __init__(self, path: str, offset: int, kind: np.dtype, shape: tuple[int, int], rows: int | None) -> None:
+        name = Path(path).name
+        super().__init__(precision(kind, name), starts_of(*shape, kind.itemsize, rows, 1), shape[1], name)
+        self.path, self.offset, self.kind = path, offset, kind
+
+    def part(self, k: int) -> np.ndarray:
+        """Those rows, read from the file."""
+        length, p = int(self.starts[k + 1] - self.starts[k]), self.shape[1]
+        where = self.offset + int(self.starts[k]) * p * self.kind.itemsize
+        found = np.fromfile(self.path, self.kind, length * p, offset=where)
+        if found.size < length * p:
+            raise ValueError(f"the file ends early: {found.size:,} of {length * p:,} numbers are there")
+        return found.reshape(length, p)
+
+
+class Flowing(Place):
+    """Rows from a function that begins anew each time it is called; they come in their own order only."""
+
+    ordered = True
+
+    def __init__(self, begin: Callable[[], Any], name: str, kind: Any, starts: np.ndarray, p: int) -> None:
+        super().__init__(kind, starts, p, name)
+        self.begin = begin
+
+    def parts(self, order: Any = None) -> Iterator[tuple[int, Any]]:
+        """k and its part, of all of them; the next one is read while this one is used."""
+        with ThreadPoolExecutor(1) as reader:
+            source = iter(self.begin())
+            waiting = reader.submit(self._next, source, 0)
+            for k in range(self.count):
+                now = waiting.result()
+                waiting = reader.submit(self._next, source, k + 1)
+                yield k, now
+                del now
+            if waiting.result() is not None:
+                raise ValueError(
+                    f"{self.name} gave more than {self.count} chunks this time: it must give the same rows"
+                )
+
+    def _next(self, source: Iterator[Any], k: int) -> Any:
+        try:
+            found = next(source, None)
+        except Exception as wrong:
+            raise type_for(wrong)(f"{self.name}: chunk {k + 1} cannot be read: {first_line(wrong)}") from wrong
+        if k == self.count:
+            return found
+        if found is None:
+            raise ValueError(
+                f"{self.name} ended after {k} of {self.count} chunks: it must give the same rows each time"
+            )
+        return self.fitting(k, found[0] if isinstance(found, tuple) else found)
+
+    def part(self, k: int) -> Any:
+        """One of them, by going through those before."""
+        return next(part for at, part in self.parts() if at == k)
+
+
+def flowing(begin: Callable[[], Any], name: str) -> tuple[Flowing, np.ndarray | None]:
+    """Rows, and y where they come in pairs, of a function that gives them in pieces: one pass to see what there is."""
+    lengths, targets, kinds, p = [], [], set(), None
+    try:
+        for k, found in enumerate(begin()):
+            part, y = found if isinstance(found, tuple) else (found, None)
+            part = part if sp.issparse(part) else np.asarray(part)
+            if part.ndim != 2 or (p is not None and part.shape[1] != p):
+                raise ValueError(f"chunk {k + 1} has shape {part.shape}, those before had {p} columns")
+            if y is not None and len(y) != part.shape[0]:
+                raise ValueError(f"chunk {k + 1} has {part.shape[0]} rows, but {len(y)} of y")
+            p = part.shape[1]
+            lengths.append(part.shape[0])
+            targets.append(y)
+            kinds.add(precision(part.dtype, f"{name}: chunk {k + 1}"))
+    except TypeError as wrong:
+        if not callable(begin) or "iterable" in str(wrong):
+            raise TypeError(
+                f"{name} must be a function that returns an iterator of chunks each time it is called"
+            ) from wrong
+        raise
+    if p is None or not sum(lengths):
+        raise ValueError(f"{name} gave no rows")
+    y = None if targets[0] is None else np.concatenate([np.asarray(one) for one in targets])
+    return Flowing(begin, name, np.result_type(*kinds), np.cumsum([0, *lengths]), p), y
+
+
+def starts_of(n: int, p: int, item: int, rows: int | None, whole: int) -> np.ndarray:
+    """Where parts begin: of so many rows, or of about CHUNK bytes, in multiples of what is stored together."""
+    if n == 0 or p == 0:
+        raise ValueError(f"X is empty (shape {(n, p)}): it needs at least one row and one column")
+    if rows is None:
+        rows = max(CHUNK // (p * item), LEAST)
+        rows = max(rows // whole, 1) * whole if whole > 1 and rows * 4 >= whole else rows
+    return np.append(np.arange(0, n, rows), n)
+
+
+def stored_rows(source: Any) -> int:
+    """Rows that an HDF5 or a Zarr array stores together."""
+    stored = getattr(source, "chunks", None)
+    return int(stored[0]) if isinstance(stored, tuple) and stored and isinstance(stored[0], (int, np.integer)) else 1
+
+
+def precision(kind: Any, name: str) -> np.dtype:
+    """The dtype parts are given in."""
+    kind = np.dtype(kind)
+    if kind.kind not in "fiubc":
+        raise TypeError(f"{name} has dtype {kind}, which is not numeric: convert or encode it first")
+    if kind.kind in "iub":
+        return np.dtype(np.float64)
+    least = np.result_type(kind.newbyteorder("="), np.float32)
+    return np.dtype({16: np.complex128 if kind.kind == "c" else np.float64}.get(least.itemsize, least))

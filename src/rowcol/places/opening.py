@@ -1,0 +1,164 @@
+"""`chunks`: from a path, an array or a function to a Place, and its y."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..core.place import Place
+from .chunks import Filed, Sliced, flowing
+from .tables import tables
+
+
+class Chunks(NamedTuple):
+    """An X that is read in parts, and what came with it.
+
+    X : the rows, for `solve`, `Ridge` and others
+    y : the target, where there is one; an array in memory
+    names : of the columns of X, where they have any
+    """
+
+    X: Place
+    y: np.ndarray | None
+    names: tuple[str, ...] | None
+
+
+def chunks(
+    source: Any, *, columns: Any = None, target: str | None = None, rows: int | None = None, name: str | None = None
+) -> Chunks:
+    """X in parts, which never is in memory as a whole.
+
+    Parameters
+    ----------
+    source : path, array or callable
+        A .npy, HDF5 (.h5, .hdf5), Zarr (.zarr), Parquet, Arrow, Feather or CSV file; a folder or a list of Parquet
+        files; an ``h5py.Dataset``, a Zarr array, a memory map; or a function that, each time it is called, returns an
+        iterator of chunks of rows, or of pairs of these and of their y.
+    columns : list of str, optional
+        Which columns of a table are X, in this order; all but the target unless said.
+    target : str, optional
+        The column of a table that is y.
+    rows : int, optional
+        Rows of a chunk. About 32 MB of them unless said, or as they are stored.
+    name : str, optional
+        Which array of an HDF5 file.
+
+    Returns
+    -------
+    Chunks
+        A tuple (X, y, names).
+
+    Examples
+    --------
+    >>> import numpy as np, rowcol
+    >>> def begin():
+    ...     rng = np.random.default_rng(0)
+    ...     for _ in range(10):
+    ...         X = rng.standard_normal((100, 3))
+    ...         yield X, X @ [1.0, 2.0, 3.0]
+    >>> X, y, _ = rowcol.chunks(begin)
+    >>> X.shape, X.count
+    ((1000, 3), 10)
+    >>> rowcol.solve(X, y).x.round(6)
+    array([1., 2., 3.])
+    """
+    if rows is not None and (isinstance(rows, bool) or not isinstance(rows, (int, np.integer)) or rows < 1):
+        raise ValueError(f"rows must be a positive integer, got {rows!r}")
+    if callable(source) and not hasattr(source, "shape"):
+        place, y = flowing(source, getattr(source, "__name__", "the function"))
+        return Chunks(place, y, None)
+    if isinstance(source, (str, Path)) or (isinstance(source, (list, tuple)) and source):
+        return _from_paths(source, columns, target, rows, name)
+    if columns is not None or target is not None:
+        raise TypeError(f"columns and target are for tables with names, not for {type(source).__name__}")
+    return Chunks(_array(source, rows), None, None)
+
+
+def _from_paths(source: Any, columns: Any, target: str | None, rows: int | None, name: str | None) -> Chunks:
+    paths = [Path(one) for one in (source if isinstance(source, (list, tuple)) else [source])]
+    for path in paths:
+        if not path.exists():
+            raise FileNotFoundError(f"there is no file {path}")
+    first = paths[0].name.lower()
+    if len(paths) == 1 and first.endswith((".npy", ".h5", ".hdf5", ".zarr")) and not (columns or target):
+        return Chunks(_array(_opened(paths[0], name), rows), None, None)
+    if first.endswith((".npy", ".zarr")) or (first.endswith((".h5", ".hdf5")) and not name):
+        raise TypeError(f"{paths[0].name} has no named columns: leave out columns and target, and give y by itself")
+    place, y, names = tables(paths, columns, target, rows)
+    return Chunks(place, y, names)
+
+
+def _opened(path: Path, name: str | None) -> Any:
+    if path.name.lower().endswith(".npy"):
+        try:
+            return np.load(path, mmap_mode="r", allow_pickle=False)
+        except (ValueError, EOFError) as wrong:
+            raise ValueError(f"{path.name} is not a .npy file of numbers: {wrong}") from wrong
+    if path.name.lower().endswith(".zarr"):
+        try:
+            import zarr
+        except ImportError as missing:
+            raise ImportError("Zarr arrays need zarr: pip install zarr") from missing
+        return zarr.open(str(path), mode="r")
+    try:
+        import h5py
+    except ImportError as missing:
+        raise ImportError("HDF5 files need h5py: pip install 'rowcol[files]'") from missing
+    file = h5py.File(path, "r")
+    held = [key for key, one in file.items() if isinstance(one, h5py.Dataset)]
+    if name is None and len(held) != 1:
+        raise ValueError(f"{path.name} holds {', '.join(held) or 'nothing'}: say which by name=")
+    if (name or held[0]) not in file:
+        raise ValueError(f"{path.name} has no {name!r}: it holds {', '.join(held) or 'nothing'}")
+    return file[name or held[0]]
+
+
+def _array(source: Any, rows: int | None) -> Place:
+    shape = getattr(source, "shape", None)
+    if shape is None or not hasattr(source, "dtype") or not hasattr(source, "__getitem__"):
+        raise TypeError(f"chunks are read from paths, arrays or functions, not from {type(source).__name__}")
+    if len(shape) != 2:
+        raise ValueError(f"X must have 2 dimensions, got {len(shape)} (shape {tuple(shape)})")
+    if isinstance(source, np.memmap) and source.flags.c_contiguous and source.filename is not None:
+        offset = _offset(source)
+        if offset is not None:
+            return Filed(str(source.filename), offset, source.dtype, (int(shape[0]), int(shape[1])), rows)
+    name = getattr(source, "filename", None) or getattr(source, "name", None) or "X"
+    return Sliced(source if not sp.issparse(source) else source.tocsr(), rows, Path(str(name)).name)
+
+
+def _offset(mapped: np.memmap) -> int | None:
+    """Where in its file a memory map's numbers begin; None where it is a slice of one."""
+    base = mapped.base
+    whole = not isinstance(base, np.memmap)
+    return int(mapped.offset) if whole and mapped.offset is not None else None
+
+
+def placed(X: Any, memory: int) -> Any:
+    """X as it is, or as a Place: arrays of files that are not in memory, and maps of files larger than `memory`."""
+    if isinstance(X, Chunks):
+        return X.X
+    if isinstance(X, np.memmap) and X.ndim == 2 and X.nbytes > memory:
+        return _array(X, None)
+    kind = type(X).__module__.split(".")[0]
+    return _array(X, None) if kind in ("h5py", "zarr") and hasattr(X, "shape") else X
+
+
+def gathered(X: Any, memory: int) -> Any:
+    """X in memory, for what needs all points at once; an error where they do not fit."""
+    X = placed(X, memory)
+    if not isinstance(X, Place):
+        return X
+    need = X.shape[0] * X.shape[1] * (X.dtype.itemsize + 20) + X.held  # and once more, as tiles
+    if need > memory:
+        raise ValueError(
+            f"kernels keep the points, if not their products, in memory: these {X.shape[0]:,} x {X.shape[1]:,} take "
+            f"{need / 1e6:,.0f} MB of memory={memory / 1e6:,.0f} MB: allow more, or fit some of the rows"
+        )
+    out = np.empty(X.shape, X.dtype)
+    for k, part in X.parts():
+        out[X.starts[k] : X.starts[k + 1]] = part.toarray() if sp.issparse(part) else part
+    return out

@@ -1,0 +1,212 @@
+"""X that lies elsewhere: the answers are those of X in memory, and what goes wrong is named by its chunk."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import rowcol
+
+
+def system(n=3_000, p=20, seed=0, noise=1.0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p)) * np.geomspace(1, 30, p) + 3.0
+    return X, X @ rng.standard_normal(p) + noise * rng.standard_normal(n)
+
+
+def lstsq(X, y, alpha=0.0):
+    p = X.shape[1]
+    A = np.vstack([X, np.sqrt(alpha) * np.eye(p)]) if alpha else X
+    return np.linalg.lstsq(A, np.concatenate([y, np.zeros(p)]) if alpha else y, rcond=None)[0]
+
+
+def saved(X, tmp_path, kind):
+    if kind == "npy":
+        np.save(tmp_path / "X.npy", X)
+        return rowcol.chunks(tmp_path / "X.npy", rows=700).X
+    if kind == "fortran npy":
+        np.save(tmp_path / "X.npy", np.asfortranarray(X))
+        return rowcol.chunks(tmp_path / "X.npy", rows=700).X
+    if kind == "hdf5":
+        import h5py
+
+        with h5py.File(tmp_path / "X.h5", "w") as file:
+            file.create_dataset("X", data=X, chunks=(500, X.shape[1]))
+        return rowcol.chunks(tmp_path / "X.h5", rows=700).X
+    if kind == "zarr":
+        import zarr
+
+        zarr.save(str(tmp_path / "X.zarr"), X)
+        return rowcol.chunks(tmp_path / "X.zarr", rows=700).X
+    if kind == "function":
+        return rowcol.chunks(lambda: (X[i : i + 700] for i in range(0, len(X), 700))).X
+    if kind == "sparse function":
+        return rowcol.chunks(lambda: (sp.csr_array(X[i : i + 700]) for i in range(0, len(X), 700))).X
+    raise AssertionError(kind)
+
+
+KINDS = ["npy", "fortran npy", "hdf5", "zarr", "function", "sparse function"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("method", ["auto", "direct", "cg"])
+def test_least_squares_and_ridge_are_those_of_lapack(tmp_path, kind, method):
+    X, y = system()
+    place = saved(X, tmp_path, kind)
+    for alpha in (0.0, 5.0):
+        result = rowcol.solve(place, y, alpha=alpha, method=method, tol=1e-9, random_state=0)
+        assert result.success
+        np.testing.assert_allclose(result.x, lstsq(X, y, alpha), rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("kind", ["npy", "function", "sparse function"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_an_intercept_and_weights_are_those_of_scikit_learn(tmp_path, kind, weighted):
+    from sklearn.linear_model import Ridge
+
+    X, y = system()
+    X[:, 3] = 7.0  # a constant column
+    y = np.column_stack([y, -2 * y + 5])
+    w = np.random.default_rng(1).uniform(0, 3, len(y)) if weighted else None
+    mine = rowcol.Ridge(2.0, tol=1e-10).fit(saved(X, tmp_path, kind), y, w)
+    theirs = Ridge(2.0).fit(X, y, w)
+    np.testing.assert_allclose(mine.coef_, theirs.coef_, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(mine.intercept_, theirs.intercept_, rtol=1e-7)
+    np.testing.assert_allclose(mine.predict(saved(X, tmp_path, kind)), theirs.predict(X), rtol=1e-7)
+
+
+@pytest.mark.parametrize("kind", ["npy", "function", "sparse function"])
+def test_rows_reach_the_shortest_solution_and_ridge(tmp_path, kind):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 900))
+    y = rng.standard_normal(300)
+    place = (
+        rowcol.chunks(lambda: (X[i : i + 80] for i in range(0, 300, 80))).X
+        if kind != "npy"
+        else saved(X, tmp_path, kind)
+    )
+    shortest = np.linalg.lstsq(X, y, rcond=None)[0]
+    for method in ("rk", "auto"):
+        result = rowcol.solve(place, y, method=method, tol=1e-8, random_state=0, max_passes=2_000)
+        assert result.success
+        np.testing.assert_allclose(result.x, shortest, atol=1e-6)
+    ridge = rowcol.solve(place, y, alpha=30.0, method="rk", tol=1e-8, random_state=0, max_passes=2_000)
+    assert ridge.success
+    np.testing.assert_allclose(ridge.x, lstsq(X, y, 30.0), atol=1e-6)
+    again = rowcol.solve(place, y, alpha=30.0, method="rk", tol=1e-8, random_state=0, max_passes=2_000)
+    assert (again.x == ridge.x).all()
+
+
+def test_a_rank_deficient_x_gives_the_shortest_solution(tmp_path):
+    X, y = system()
+    X = np.hstack([X, X[:, :5]])
+    result = rowcol.solve(saved(X, tmp_path, "npy"), y, tol=1e-8)
+    assert result.success
+    np.testing.assert_allclose(result.x, np.linalg.lstsq(X, y, rcond=None)[0], rtol=1e-5, atol=1e-7)
+
+
+def test_an_ill_conditioned_x_goes_by_qr(tmp_path):
+    rng = np.random.default_rng(0)
+    U, V = (np.linalg.qr(rng.standard_normal((n, 15)))[0] for n in (2_000, 15))
+    X = (U * np.geomspace(1, 1e-8, 15)) @ V.T
+    truth = rng.standard_normal(15)
+    result = rowcol.solve(saved(X, tmp_path, "npy"), X @ truth, tol=1e-10)
+    assert result.success
+    np.testing.assert_allclose(X @ result.x, X @ truth, atol=1e-10)
+
+
+def test_float32_and_kernels_are_as_in_memory(tmp_path):
+    X, y = system(n=800, p=4)
+    few = X.astype(np.float32)
+    np.save(tmp_path / "X.npy", few)
+    place = rowcol.chunks(tmp_path / "X.npy", rows=90).X
+    result = rowcol.solve(place, y, alpha=1.0, tol=1e-6)
+    assert result.x.dtype == np.float32
+    np.testing.assert_allclose(result.x, lstsq(few.astype(float), y, 1.0), rtol=1e-5)
+    here = rowcol.KernelRidge(1.0, kernel="rbf", gamma=0.01, random_state=0).fit(few, y)
+    there = rowcol.KernelRidge(1.0, kernel="rbf", gamma=0.01, random_state=0).fit(place, y)
+    assert (here.dual_coef_ == there.dual_coef_).all()
+
+
+@pytest.mark.parametrize("kind", ["npy", "hdf5", "function"])
+def test_what_is_wrong_is_named_by_its_chunk(tmp_path, kind):
+    X, y = system(n=10_000, p=3)
+    X[6_234, 1] = np.nan
+    for options in ({}, {"fit_intercept": True}, {"method": "cg"}, {"alpha": 1.0, "method": "rk"}):
+        with pytest.raises(ValueError, match=r"chunk 9 of 15 .* NaN or infinity in its row 634, column 1"):
+            rowcol.solve(saved(X, tmp_path, kind), y, **options)
+
+
+def test_a_file_that_is_cut_or_gone_is_named(tmp_path):
+    X, y = system()
+    place = saved(X, tmp_path, "npy")
+    (tmp_path / "X.npy").write_bytes((tmp_path / "X.npy").read_bytes()[:-1_000])
+    with pytest.raises(
+        ValueError, match=r"X.npy: chunk 5 of 5 \(rows 2,800 to 2,999\) cannot be read: the file ends early"
+    ):
+        rowcol.solve(place, y)
+    (tmp_path / "X.npy").unlink()
+    with pytest.raises(OSError, match="chunk 1 of 5 .* cannot be read: .*No such file"):
+        rowcol.solve(place, y)
+
+
+def test_a_function_must_give_the_same_rows_each_time():
+    X, y = system()
+    calls = []
+
+    def begin():
+        calls.append(1)
+        step = 700 if len(calls) == 1 else 600
+        return (X[i : i + step] for i in range(0, len(X), step))
+
+    with pytest.raises(ValueError, match="chunk 1 of 5 .* should be 700 x 20, but is"):
+        rowcol.solve(rowcol.chunks(begin).X, y)
+    with pytest.raises(TypeError, match="function that returns an iterator"):
+        rowcol.chunks(lambda: 5)
+    with pytest.raises(ValueError, match="gave no rows"):
+        rowcol.chunks(lambda: iter(()))
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".feather", ".csv"])
+def test_tables_by_the_names_of_columns(tmp_path, suffix):
+    import pandas as pd
+
+    X, y = system(n=2_000, p=4)
+    table = pd.DataFrame(X, columns=list("abcd")).assign(y=y, word="x")
+    path = tmp_path / f"t{suffix}"
+    if suffix == ".parquet":
+        table.to_parquet(path, row_group_size=300)
+    elif suffix == ".feather":
+        table.to_feather(path)
+    else:
+        table.to_csv(path, index=False)
+    place, target, names = rowcol.chunks(path, columns=["d", "a"], target="y", rows=500)
+    assert names == ("d", "a")
+    np.testing.assert_allclose(target, y)
+    assert place.count >= 2
+    np.testing.assert_allclose(rowcol.solve(place, target, tol=1e-9).x, lstsq(X[:, [3, 0]], y), rtol=1e-6)
+    with pytest.raises(TypeError, match="column 'word' is of .*, not of numbers"):
+        rowcol.chunks(path, target="y")
+    with pytest.raises(ValueError, match="has no column 'z'"):
+        rowcol.chunks(path, columns=["a", "z"])
+
+
+def test_methods_that_need_columns_say_so(tmp_path):
+    X, y = system()
+    place = saved(X, tmp_path, "npy")
+    for method in ("rcd", "rek", "blocks", "sketch", "subset"):
+        with pytest.raises(TypeError, match="where rows of X lie elsewhere: say method='direct'"):
+            rowcol.solve(place, y, method=method)
+    with pytest.raises(TypeError, match="bounds need the columns"):
+        rowcol.solve(place, y, bounds=(0, None and 1 or np.inf))
+
+
+def test_the_plan_says_how_and_keeps_to_the_memory(tmp_path):
+    X, y = system(p=200)
+    place = saved(X, tmp_path, "npy")
+    plan = rowcol.plan(place, y)
+    assert plan.route == "direct"
+    assert "in 5 parts of rows" in str(plan)
+    assert rowcol.plan(place, y, memory=1e6).route == "cg"
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    assert "parts of rows" in str(rowcol.plan(mapped, y, memory=2e6))
+    assert "parts of rows" not in str(rowcol.plan(mapped, y, memory="1 GB"))
