@@ -1,5 +1,9 @@
 """X that lies elsewhere: the answers are those of X in memory, and what goes wrong is named by its chunk."""
 
+import json
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -145,7 +149,7 @@ def test_a_file_that_is_cut_or_gone_is_named(tmp_path):
     ):
         rowcol.solve(place, y)
     (tmp_path / "X.npy").unlink()
-    with pytest.raises(OSError, match="chunk 1 of 5 .* cannot be read: .*No such file"):
+    with pytest.raises(OSError, match=r"chunk 1 of 5 .* cannot be read: .*No such file"):
         rowcol.solve(place, y)
 
 
@@ -158,7 +162,7 @@ def test_a_function_must_give_the_same_rows_each_time():
         step = 700 if len(calls) == 1 else 600
         return (X[i : i + step] for i in range(0, len(X), step))
 
-    with pytest.raises(ValueError, match="chunk 1 of 5 .* should be 700 x 20, but is"):
+    with pytest.raises(ValueError, match=r"chunk 1 of 5 .* should be 700 x 20, but is"):
         rowcol.solve(rowcol.chunks(begin).X, y)
     with pytest.raises(TypeError, match="function that returns an iterator"):
         rowcol.chunks(lambda: 5)
@@ -184,7 +188,7 @@ def test_tables_by_the_names_of_columns(tmp_path, suffix):
     np.testing.assert_allclose(target, y)
     assert place.count >= 2
     np.testing.assert_allclose(rowcol.solve(place, target, tol=1e-9).x, lstsq(X[:, [3, 0]], y), rtol=1e-6)
-    with pytest.raises(TypeError, match="column 'word' is of .*, not of numbers"):
+    with pytest.raises(TypeError, match=r"column 'word' is of .*, not of numbers"):
         rowcol.chunks(path, target="y")
     with pytest.raises(ValueError, match="has no column 'z'"):
         rowcol.chunks(path, columns=["a", "z"])
@@ -197,7 +201,7 @@ def test_methods_that_need_columns_say_so(tmp_path):
         with pytest.raises(TypeError, match="where rows of X lie elsewhere: say method='direct'"):
             rowcol.solve(place, y, method=method)
     with pytest.raises(TypeError, match="bounds need the columns"):
-        rowcol.solve(place, y, bounds=(0, None and 1 or np.inf))
+        rowcol.solve(place, y, bounds=(0, np.inf))
 
 
 def test_the_plan_says_how_and_keeps_to_the_memory(tmp_path):
@@ -210,3 +214,45 @@ def test_the_plan_says_how_and_keeps_to_the_memory(tmp_path):
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
     assert "parts of rows" in str(rowcol.plan(mapped, y, memory=2e6))
     assert "parts of rows" not in str(rowcol.plan(mapped, y, memory="1 GB"))
+
+
+WATCHED = """
+import json, sys, threading
+import numpy as np
+import rowcol
+
+def anonymous():
+    return next(int(l.split()[1]) * 1024 for l in open("/proc/self/status") if l.startswith("RssAnon"))
+
+X, y = rowcol.chunks(sys.argv[1]).X, np.load(sys.argv[2])
+rowcol.solve(rowcol.chunks(lambda: iter([np.eye(3), np.eye(3)])).X, np.ones(6), alpha=1.0, method=sys.argv[3])
+before, peak, done = anonymous(), [0], threading.Event()
+
+def watch():
+    while not done.wait(0.002):
+        peak[0] = max(peak[0], anonymous())
+
+threading.Thread(target=watch, daemon=True).start()
+options = dict(alpha=1e7, tol=1e-3) if sys.argv[3] == "rk" else dict(alpha=1.0)
+result = rowcol.solve(X, y, method=sys.argv[3], memory=float(sys.argv[4]), random_state=0, **options)
+done.set()
+print(json.dumps([peak[0] - before, result.plan.bytes, result.success]))
+"""
+
+
+@pytest.mark.parametrize("method", ["direct", *(pytest.param(one, marks=pytest.mark.slow) for one in ("cg", "rk"))])
+def test_a_file_of_eight_times_the_memory_is_solved_within_it(tmp_path, method):
+    n, p, budget = 140_000, 300, 40e6
+    X = np.lib.format.open_memmap(tmp_path / "X.npy", "w+", np.float64, (n, p))
+    rng = np.random.default_rng(0)
+    block = rng.standard_normal((20_000, p))
+    for i in range(0, n, len(block)):
+        X[i : i + len(block)] = np.roll(block, i, axis=1)
+    np.save(tmp_path / "y.npy", X @ rng.standard_normal(p) + rng.standard_normal(n))
+    X.flush()
+    assert X.nbytes >= 8 * budget
+    del X
+    words = [sys.executable, "-c", WATCHED, str(tmp_path / "X.npy"), str(tmp_path / "y.npy"), method, str(budget)]
+    taken, foretold, success = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
+    assert success
+    assert taken <= foretold <= budget

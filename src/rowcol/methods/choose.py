@@ -208,7 +208,7 @@ def _elsewhere(asked: Problem, memory: int, reasons: list[str]) -> Choice:
     n, p = asked.X.shape
     reasons.append(_regime(n, p, asked.alpha))
     reasons.append(f"X lies elsewhere, in {asked.X.count:,} parts of rows: a pass reads it, or asks all who have it")
-    if n >= p and bytes_of("direct", asked, 0) + asked.X.held <= memory:
+    if n >= p and bytes_of("direct", asked, 0) <= memory:
         reasons.append(f"the {p} x {p} Gram matrix fits in memory, and takes one pass")
         return Choice("direct", "columns", reasons)
     if n >= p:

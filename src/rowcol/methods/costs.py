@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
 from ..core.centre import PART
+from ..core.place import Place
 from ..core.problem import Problem
 from ..core.view import size
 from .blocks import block_length
@@ -62,6 +63,8 @@ def gram_passes(X: Any, many: int = 1) -> float:
     """What forming and factoring the small Gram matrix costs, in passes with `many` right-hand sides over X."""
     n, p = X.shape
     m, entries = min(n, p), size(X)
+    if isinstance(X, Place):
+        return 2.0  # what is read, and read again to certify
     if sp.issparse(X):
         cost = 3 + 3.3 * entries / max(n, p) + 8 * m**2 / entries + 0.0055 * m**3 / entries
     else:
@@ -76,6 +79,9 @@ def bytes_of(route: str, asked: Problem, copies: int) -> int:
     item, m = asked.y.dtype.itemsize, min(n, p)
     vectors = item * q * (n + p)
     base = copies + 5 * vectors + 64 * 1024
+    if isinstance(asked.X, Place):  # parts in memory, and one of them once more, centred, scaled or doubled
+        more = {"direct": 5 * m * m * item, "rk": 2 * vectors + asked.X.held // 3}.get(route, 8 * vectors)
+        return int(base + asked.X.held + asked.X.held // 3 + more + (2 * vectors if asked.shift is not None else 0))
     if asked.shift is not None:
         base += 2 * vectors + 8 * item * min(size(asked.X), PART)  # the means, and what is lifted by them
         if route in ("sketch", "direct", "subset"):

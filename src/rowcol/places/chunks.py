@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -20,6 +21,7 @@ class Sliced(Place):
     """An array that gives rows by slicing: a memory map, an HDF5 or a Zarr array, a sparse array."""
 
     def __init__(self, source: Any, rows: int | None, name: str) -> None:
+        self.shorter = rows is None  # parts may be cut to fit the memory, unless their length was said
         n, p = source.shape
         kind = precision(source.dtype, name)
         super().__init__(kind, starts_of(n, p, kind.itemsize, rows, stored_rows(source)), p, name)
@@ -35,7 +37,7 @@ class Filed(Place):
     """A C-ordered .npy file, or a memory map of one, read by offsets: no page of it is mapped."""
 
     def __init__(self, path: str, offset: int, kind: np.dtype, shape: tuple[int, int], rows: int | None) -> None:
-        name = Path(path).name
+        name, self.shorter = Path(path).name, rows is None
         super().__init__(precision(kind, name), starts_of(*shape, kind.itemsize, rows, 1), shape[1], name)
         self.path, self.offset, self.kind = path, offset, kind
 
@@ -89,6 +91,17 @@ class Flowing(Place):
     def part(self, k: int) -> Any:
         """One of them, by going through those before."""
         return next(part for at, part in self.parts() if at == k)
+
+
+def within(place: Place, memory: int) -> Place:
+    """The same rows in shorter parts, where those held at a time would take more than a third of `memory`."""
+    most = int(np.diff(place.starts).max())
+    if place.held <= memory / 3 or not getattr(place, "shorter", False) or most <= LEAST:
+        return place
+    made = copy.copy(place)
+    n = place.shape[0]
+    made.starts = starts_of(n, place.shape[1], place.dtype.itemsize, max(int(most * memory / 3 / place.held), LEAST), 1)
+    return made
 
 
 def flowing(begin: Callable[[], Any], name: str) -> tuple[Flowing, np.ndarray | None]:

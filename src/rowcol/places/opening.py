@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..core.place import Place
-from .chunks import Filed, Sliced, flowing
+from .chunks import Filed, Sliced, flowing, within
 from .tables import tables
 
 
@@ -140,11 +140,12 @@ def _offset(mapped: np.memmap) -> int | None:
 def placed(X: Any, memory: int) -> Any:
     """X as it is, or as a Place: arrays of files that are not in memory, and maps of files larger than `memory`."""
     if isinstance(X, Chunks):
-        return X.X
-    if isinstance(X, np.memmap) and X.ndim == 2 and X.nbytes > memory:
-        return _array(X, None)
+        X = X.X
     kind = type(X).__module__.split(".")[0]
-    return _array(X, None) if kind in ("h5py", "zarr") and hasattr(X, "shape") else X
+    mapped = isinstance(X, np.memmap) and X.ndim == 2 and X.nbytes > memory
+    if mapped or (kind in ("h5py", "zarr") and hasattr(X, "shape")):
+        X = _array(X, None)
+    return within(X, memory) if isinstance(X, Place) else X
 
 
 def gathered(X: Any, memory: int) -> Any:

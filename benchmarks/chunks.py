@@ -1,0 +1,125 @@
+"""X on disk, larger than the memory it may take: seconds a pass beside those of reading, and the memory it took.
+
+    python benchmarks/chunks.py [--gigabytes 12] [--budget 1] [--p 300] [--folder DIR] [--cold]
+
+Each job is a process of its own, whose anonymous memory (RssAnon: what is not the file's own pages) is watched.
+`--cold` empties the page cache before each of them, which takes root; otherwise the file is read once beforehand.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+
+JOBS = {
+    "reading": {},
+    "least squares": {},
+    "ridge": {"alpha": 10.0},
+    "ridge, intercept": {"alpha": 10.0, "fit_intercept": True},
+    "ridge by cg": {"alpha": 10.0, "method": "cg"},
+    "ridge by rows": {"alpha": 1e7, "method": "rk", "tol": 1e-3, "max_passes": 10},
+}
+
+
+def write(path: Path, gigabytes: float, p: int) -> int:
+    """Rows of noise with a trend, written in pieces; and y beside them."""
+    n = int(gigabytes * 1e9 / (8 * p))
+    beta = np.random.default_rng(0).standard_normal(p)
+    X = np.lib.format.open_memmap(path, "w+", np.float64, (n, p))
+    y = np.empty(n)
+    block = np.random.default_rng(1).standard_normal((50_000, p))  # the same noise again and again, moved about: quick
+    for k, i in enumerate(range(0, n, len(block))):
+        rows = np.roll(block, 7 * k, axis=1)[: n - i] * (1 + 0.1 * (k % 5))
+        X[i : i + len(rows)] = rows
+        y[i : i + len(rows)] = rows @ beta + np.roll(block[: len(rows), 0], k)
+    X.flush()
+    np.save(path.with_suffix(".y.npy"), y)
+    return n
+
+
+def anonymous() -> int:
+    """Bytes of this process that no file stands behind."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("RssAnon"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+def work(job: str, path: Path, budget: float) -> None:
+    """One job, here; what it took, as JSON on stdout."""
+    import rowcol
+
+    rowcol.solve(rowcol.chunks(lambda: iter([np.eye(3), np.eye(3)])).X, np.ones(6), alpha=1.0)  # imports, compiles
+    y = np.load(path.with_suffix(".y.npy"))
+    X = rowcol.chunks(path).X
+    before, peak, done = anonymous(), 0, threading.Event()
+
+    def watch() -> None:
+        nonlocal peak
+        while not done.wait(0.01):
+            peak = max(peak, anonymous())
+
+    threading.Thread(target=watch, daemon=True).start()
+    began = time.perf_counter()
+    if job == "reading":
+        passes, told = 1.0, {}
+        for _ in X.parts():
+            pass
+    else:
+        result = rowcol.solve(X, y, memory=budget * 1e9, random_state=0, **JOBS[job])
+        passes = result.passes + len(result.history.passes)  # and one for each look
+        told = {"status": result.status.name, "certificate": result.certificate.value, "route": result.method}
+    seconds = time.perf_counter() - began
+    done.set()
+    took = {"job": job, "seconds": seconds, "passes": passes, "peak": peak, "before": before}
+    print(json.dumps(took | told), flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--gigabytes", type=float, default=12.0)
+    parser.add_argument("--budget", type=float, default=1.0, help="gigabytes of memory=")
+    parser.add_argument("--p", type=int, default=300)
+    parser.add_argument("--folder", help="where to write the file; a temporary folder unless said")
+    parser.add_argument("--only", default="", help=f"jobs, by commas: {', '.join(JOBS)}")
+    parser.add_argument("--cold", action="store_true")
+    parser.add_argument("--worker", nargs=2, help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.worker:
+        work(asked.worker[0], Path(asked.worker[1]), asked.budget)
+        return
+    with tempfile.TemporaryDirectory(dir=asked.folder) as folder:
+        path = Path(folder) / "X.npy"
+        n = write(path, asked.gigabytes, asked.p)
+        size = path.stat().st_size
+        print(f"{n:,} x {asked.p}, {size / 1e9:.1f} GB, memory={asked.budget:g} GB, {'cold' if asked.cold else 'warm'}")
+        reading = None
+        for job in [j for j in JOBS if not asked.only or j in asked.only.split(",") or j == "reading"]:
+            if asked.cold:
+                os.sync()
+                Path("/proc/sys/vm/drop_caches").write_text("3")
+            command = [sys.executable, __file__, "--budget", str(asked.budget), "--worker", job, str(path)]
+            for _ in range(1 if asked.cold or job != "reading" else 2):
+                took = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+            each = took["seconds"] / took["passes"]
+            reading = each if reading is None else reading
+            print(
+                f"{job:18} {took['seconds']:7.1f} s  {took['passes']:5.1f} passes  {each:6.2f} s a pass, "
+                f"{each / reading:5.2f} x reading  peak {took['peak'] / 1e6:5.0f} MB anonymous "
+                f"({took['before'] / 1e6:.0f} before)  {took.get('route', '')} {took.get('status', '')} "
+                f"{took.get('certificate', 0):.1e}",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
