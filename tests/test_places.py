@@ -256,3 +256,34 @@ def test_a_file_of_eight_times_the_memory_is_solved_within_it(tmp_path, method):
     taken, foretold, success = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
     assert success
     assert taken <= foretold <= budget
+
+
+INTERRUPTED = """
+import os, signal, threading, warnings
+import numpy as np
+import rowcol
+
+rng = np.random.default_rng(0)
+X = rng.standard_normal((3000, 300)) * np.geomspace(1, 1e-6, 300)
+y = rng.standard_normal(3000)
+begun = threading.Event()
+once = []
+
+def tell(progress):
+    if not once:  # from now on it is in the middle
+        once.append(1)
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+with warnings.catch_warnings(record=True) as told:
+    warnings.simplefilter("always")
+    result = rowcol.solve(X, y, method="rcd", tol=1e-14, random_state=0, callback=tell, max_seconds=60)
+assert result.status is rowcol.Status.INTERRUPTED, result
+assert result.seconds < 30
+assert "Ctrl-C came before" in str(told[-1].message)
+assert np.isclose(np.linalg.norm(y - X @ result.x), result.certificate.residual_norm)
+assert result.x.any()
+"""
+
+
+def test_ctrl_c_once_gives_the_best_so_far_with_its_certificate():
+    subprocess.run([sys.executable, "-c", INTERRUPTED], check=True, timeout=120)

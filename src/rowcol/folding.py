@@ -92,6 +92,8 @@ def folded(
                 max_seconds=limit,
                 **how,
             )
+        if Status.INTERRUPTED in result.statuses:
+            raise KeyboardInterrupt  # the rest would take as long again
         for c, pair in enumerate(some):
             mine = slice(c * q, (c + 1) * q)
             out[0][pair], out[1][pair] = result.fitted[:, mine] + means[pair[1]], result.x[:, mine]

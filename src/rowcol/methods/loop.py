@@ -124,7 +124,11 @@ def run(
             out.at_start = len(out.statuses)
         while mover.ids.size and ended is None:
             ids = mover.ids
-            now = mover.advance(stop.max_passes - out.passes, began + stop.max_seconds)
+            try:
+                now = mover.advance(stop.max_passes - out.passes, began + stop.max_seconds)
+            except KeyboardInterrupt:  # once: what is there is looked at and returned; twice is taken as meant
+                ended = Status.INTERRUPTED
+                break
             if not np.isfinite(now.gain).all():
                 raise ValueError(explain_values(problem.X))
             out.steps += now.steps

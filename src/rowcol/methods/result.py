@@ -47,6 +47,7 @@ class Status(enum.Enum):
     PASSES = "max_passes came before the tolerance: raise max_passes, loosen tol, or try another method"
     SECONDS = "max_seconds came before the tolerance: allow more time, loosen tol, or try another method"
     CALLBACK = "the callback asked to stop"
+    INTERRUPTED = "Ctrl-C came before the tolerance: this is the best so far; go on from it with x0=result"
     PLATEAU = (
         "the residual no longer falls: rows cannot solve an inconsistent system (nor, in reasonable time, a very "
         "ill-conditioned one): use method='rcd' (least squares) or method='rek' (minimum-norm least squares)"
@@ -76,6 +77,7 @@ WORST_FIRST = (
     Status.SLOW,
     Status.SECONDS,
     Status.PASSES,
+    Status.INTERRUPTED,
     Status.CALLBACK,
     Status.CONVERGED,
 )
