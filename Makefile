@@ -14,7 +14,7 @@ define CHROMIUM
 	echo "tests/test_browser.py and tests/test_site.py need chromium: install it, or set ROWCOL_CHROMIUM to the path of one" >&2
 endef
 
-.PHONY: demo test check slow nojit docs pictures transcript speed bench bench-kernel bench-ridge paper ridge flights examples \
+.PHONY: demo test check slow nojit docs pictures transcript speed bench bench-page bench-kernel bench-ridge paper ridge flights examples \
 	release oldest newest clean
 
 demo: $(READY)  ## solve the named problems by rows, by columns and by both; draw the picture
@@ -49,6 +49,9 @@ speed: $(BENCH_READY)  ## ratios to the hardware's limits and to rivals
 
 bench: $(BENCH_READY)  ## seconds to a verified error, against rivals, on every kind of problem: half an hour or so
 	$(BIN)/python benchmarks/bench.py
+
+bench-page: $(READY)  ## the tables of docs/benchmarks.md, from docs/results/
+	$(BIN)/python benchmarks/page.py
 
 bench-kernel: $(BENCH_READY)  ## kernel ridge against its rivals, and tiles against the machine: a quarter of an hour
 	$(BIN)/python benchmarks/kernel.py

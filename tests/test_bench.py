@@ -144,3 +144,13 @@ def test_the_command_takes_files_and_writes(arguments, tmp_path, monkeypatch, ca
 def test_the_command_in_processes_of_its_own(arguments, tmp_path):
     subprocess.run([sys.executable, str(HOME / "bench.py"), *arguments], check=True, capture_output=True)
     check_files(tmp_path / "out")
+
+
+def test_the_page_is_made_of_the_results_that_are_committed():
+    import page
+
+    text = page.PAGE.read_text(encoding="utf-8")
+    assert page.page(text) == text
+    (first, last), _ = page.MARKS
+    blank = text.split(first)[0] + first + last + text.split(last)[1]
+    assert page.page(blank) == text
