@@ -1,7 +1,7 @@
 """The tables of docs/benchmarks.md, from the results in docs/results/. Run it: make bench-page
 
-Results of one problem at one thread count that come later, in the order of the files' names, stand for earlier ones. To publish a new run,
-put its bench.json there under a name that comes last, and remove what it replaces.
+Results of one problem at one thread count that come later, in the order of the files' names, stand for earlier ones. To
+publish a new run, put its bench.json there under a name that comes last, and remove what it replaces.
 """
 
 from __future__ import annotations
