@@ -131,6 +131,23 @@ def test_float32_and_kernels_are_as_in_memory(tmp_path):
     assert (here.dual_coef_ == there.dual_coef_).all()
 
 
+def test_models_that_need_all_rows_read_them_where_they_fit(tmp_path):
+    X, y = system(n=300, p=3)
+    place = saved(X, tmp_path, "npy")
+    models = [
+        rowcol.RidgeCV([0.1, 1.0]),
+        rowcol.RidgeClassifier(),
+        rowcol.KernelRidgeClassifier(kernel="rbf", gamma=0.01),
+    ]
+    for model in models:
+        target = y if isinstance(model, rowcol.RidgeCV) else y > 0
+        there, here = (rowcol.__dict__[type(model).__name__](**model.get_params()).fit(A, target) for A in (place, X))
+        assert (there.predict(X) == here.predict(X)).all()
+        with pytest.raises(ValueError, match="needs all 300 x 3 numbers of X in memory"):
+            model.set_params(memory=1_000).fit(place, target)
+    assert repr(place) == "<X.npy: 300 x 3, float64, in 1 part>"
+
+
 @pytest.mark.parametrize("kind", ["npy", "hdf5", "function"])
 def test_what_is_wrong_is_named_by_its_chunk(tmp_path, kind):
     X, y = system(n=10_000, p=3)

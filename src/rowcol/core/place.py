@@ -30,6 +30,10 @@ class Place(LinearOperator):
         self.name = name
         super().__init__(np.dtype(dtype), (int(self.starts[-1]), int(p)))
 
+    def __repr__(self) -> str:
+        n, p = self.shape
+        return f"<{self.name}: {n:,} x {p:,}, {self.dtype}, in {self.count:,} part{'s' * (self.count != 1)}>"
+
     @property
     def count(self) -> int:
         """How many parts."""

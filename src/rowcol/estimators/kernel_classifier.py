@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..core.problem import weights
 from ..methods.costs import budget
 from ..methods.progress import Progress
+from ..places.opening import gathered
 from .calibration import Calibration, calibrated, folds_of, in_folds, left_out
 from .classes import Classes
 from .kernel_model import KINDS, KernelModel
@@ -140,6 +141,7 @@ class KernelRidgeClassifier(Classes, KernelModel):
         """
         self._kernel()  # parameters first
         self._check()
+        X = gathered(X, budget(self.memory))
         X, y = validate_data(self, X, y, multi_output=True, **KINDS)
         labels, targets, sample_weight = self._posed(y, sample_weight)
         alpha = _penalty(self.alpha, targets)

@@ -17,10 +17,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..core.kernels import Matern, kernel_of
 from ..core.problem import real_number, weights
 from ..core.recipes import Kernel
+from ..methods.costs import budget
 from ..methods.landmarks import Memo
 from ..methods.progress import Progress
 from ..methods.result import ConvergenceWarning, warn
 from ..methods.scales import tunable
+from ..places.opening import gathered
 from .kernel_regression import KernelRegression
 from .ladder import Candidate, Ladder, Rung, climbed, results
 from .scoring import scorer_of
@@ -162,6 +164,7 @@ class KernelRidgeCV(MultiOutputMixin, RegressorMixin, KernelRegression):
             raise ValueError(f"tune_points must be a whole number of 2 or more, got {self.tune_points!r}")
         scales = self._scales(named)
         limit = math.inf if self.max_seconds is None else real_number(self.max_seconds, "max_seconds", above=0.0)
+        X = gathered(X, budget(self.memory))
         X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, **self._kinds())
         n = X.shape[0]
         given = self._weights(sample_weight, n)

@@ -15,6 +15,7 @@ from ..core.problem import weights
 from ..methods.costs import budget
 from ..methods.validate import cheap, left_out, predictions
 from ..pathing import ridge_path
+from ..places.opening import gathered
 from .linear import KINDS, Linear
 from .scoring import scorer_of
 
@@ -118,6 +119,7 @@ class RidgeCV(MultiOutputMixin, RegressorMixin, Linear, BaseEstimator):
         -------
         self
         """
+        X = gathered(X, budget(self.memory), 0)
         X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, **KINDS)
         y = np.asarray(y)
         alphas = np.atleast_1d(np.asarray(self.alphas, dtype=float))

@@ -148,16 +148,16 @@ def placed(X: Any, memory: int) -> Any:
     return within(X, memory) if isinstance(X, Place) else X
 
 
-def gathered(X: Any, memory: int) -> Any:
-    """X in memory, for what needs all points at once; an error where they do not fit."""
+def gathered(X: Any, memory: int, more: int = 20) -> Any:
+    """X in memory, for what needs all rows at once; an error where they, and `more` bytes a number, do not fit."""
     X = placed(X, memory)
     if not isinstance(X, Place):
         return X
-    need = X.shape[0] * X.shape[1] * (X.dtype.itemsize + 20) + X.held  # and once more, as tiles
+    need = X.shape[0] * X.shape[1] * (X.dtype.itemsize + more) + X.held
     if need > memory:
         raise ValueError(
-            f"kernels keep the points, if not their products, in memory: these {X.shape[0]:,} x {X.shape[1]:,} take "
-            f"{need / 1e6:,.0f} MB of memory={memory / 1e6:,.0f} MB: allow more, or fit some of the rows"
+            f"this model needs all {X.shape[0]:,} x {X.shape[1]:,} numbers of X in memory, about {need / 1e6:,.0f} MB of "
+            f"memory={memory / 1e6:,.0f} MB: allow more, or fit some of the rows"
         )
     out = np.empty(X.shape, X.dtype)
     for k, part in X.parts():
