@@ -156,8 +156,8 @@ def gathered(X: Any, memory: int, more: int = 20) -> Any:
     need = X.shape[0] * X.shape[1] * (X.dtype.itemsize + more) + X.held
     if need > memory:
         raise ValueError(
-            f"this model needs all {X.shape[0]:,} x {X.shape[1]:,} numbers of X in memory, about {need / 1e6:,.0f} MB of "
-            f"memory={memory / 1e6:,.0f} MB: allow more, or fit some of the rows"
+            f"this model needs all {X.shape[0]:,} x {X.shape[1]:,} numbers of X in memory, about {need / 1e6:,.0f} MB "
+            f"of memory={memory / 1e6:,.0f} MB: allow more, or fit some of the rows"
         )
     out = np.empty(X.shape, X.dtype)
     for k, part in X.parts():
