@@ -10,6 +10,7 @@ __version__ = "0.6.0"
 if TYPE_CHECKING:
     from . import theory as theory
     from . import zoo as zoo
+    from .checkpoints import Checkpoint as Checkpoint
     from .core import kernels as kernels
     from .core.certify import Certificate as Certificate
     from .estimators.kernel_classifier import KernelRidgeClassifier as KernelRidgeClassifier
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from .estimators.ridge_cv import RidgeCV as RidgeCV
     from .methods.choose import Plan as Plan
     from .methods.progress import Progress as Progress
+    from .methods.result import CheckpointWarning as CheckpointWarning
     from .methods.result import ConvergenceWarning as ConvergenceWarning
     from .methods.result import History as History
     from .methods.result import Result as Result
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from .pathing import ridge_path as ridge_path
     from .preparing import Prepared as Prepared
     from .preparing import prepare as prepare
+    from .resuming import resume as resume
     from .saving.models import load as load
     from .saving.models import save as save
     from .show.axes import plot as plot
@@ -42,6 +45,8 @@ if TYPE_CHECKING:
 # Loaded when first touched: importing rowcol costs nothing that is not used.
 _HOME = {
     "Certificate": "core.certify",
+    "Checkpoint": "checkpoints",
+    "CheckpointWarning": "methods.result",
     "ConvergenceWarning": "methods.result",
     "History": "methods.result",
     "KernelRidge": "estimators.kernel_ridge",
@@ -65,6 +70,7 @@ _HOME = {
     "plot": "show.axes",
     "prepare": "preparing",
     "report": "show.reporting",
+    "resume": "resuming",
     "ridge_path": "pathing",
     "save": "saving.models",
     "solve": "solving",

@@ -26,14 +26,15 @@ from ..estimators.least_squares import LeastSquares
 from ..estimators.linear import Ridge
 from ..estimators.ridge_classifier import RidgeClassifier
 from ..estimators.ridge_cv import RidgeCV
+from ..files.archive import read, write
 from ..files.encoder import Encoder
+from ..files.plain import KNOWN, Packing, Unpacking
 from ..methods.result import Asked, Result
-from .archive import read, write
 from .functions import packed, unpacked
-from .plain import Packing, Unpacking
 
 FORMAT = 1  # goes up by one when an older rowcol could no longer read what is written
 
+CLASSES = KNOWN | {"Calibration": Calibration}
 SEEN = ("n_features_in_", "feature_names_in_", "n_iter_", "result_", "intercept_", "dual_coef_")
 LINEAR = (*SEEN, "coef_", "solver_")
 POINTS = ("X_fit_", *SEEN)  # the points first: the function is of them
@@ -79,7 +80,7 @@ def save(model: Any, path: str | Path, *, encoder: Encoder | None = None) -> Non
     if ESTIMATORS.get(name, (None,))[0] is not type(model):
         raise TypeError(f"a model is saved if it is one of {', '.join(ESTIMATORS)}, and this is {name}")
     check_is_fitted(model)
-    packing = Packing(special=_packed)
+    packing = Packing(special=_packed, known=CLASSES)
     parameters, left_out = _parameters(model, packing)
     learned = {one: packing.pack(vars(model)[one]) for one in ESTIMATORS[name][1] if one in vars(model)}
     tree = {
@@ -157,7 +158,7 @@ def load(path: str | Path, *, encoder: bool = False) -> Any:
 
 def _model(tree: dict[str, Any], arrays: list[np.ndarray]) -> Any:
     kind, names = ESTIMATORS[tree["estimator"]]
-    unpacking = Unpacking(arrays)
+    unpacking = Unpacking(arrays, known=CLASSES)
     parameters = {key: unpacking.unpack(one) for key, one in tree["parameters"].items()}
     if not set(parameters) <= set(inspect.signature(kind).parameters):
         raise ValueError("it has other parameters")
