@@ -1,4 +1,4 @@
-"""A checkpoint: what was asked, of which X and y, and what a solve has done so far; in a file in which nothing is code."""
+"""A checkpoint: what was asked, of which X and y, and what was done so far; in a file in which nothing is code."""
 
 from __future__ import annotations
 
@@ -28,9 +28,11 @@ FORMAT = 1  # goes up by one when a file has other parts
 TREE = "checkpoint.json"
 PART = 1 << 26  # bytes of X summed at a time, so that Ctrl-C is obeyed
 LIMITS = ("max_seconds", "n_jobs")  # of a process, and not of what is solved; so is the start, once there is a way
-SAME = ("alpha", "kernel", "n_centers", "fit_intercept", "method", "tol", "max_passes", "sampler", "sample_weight")
-SAME = (*SAME, "bounds", "preconditioner", "memory")
-CODE = "left out"  # stands for what is no plain data
+SAME = (
+    *("alpha", "kernel", "n_centers", "fit_intercept", "method", "tol", "max_passes", "sampler", "sample_weight"),
+    *("bounds", "preconditioner", "memory"),
+)
+NAMES = ("x0", *SAME, *LIMITS)
 
 
 @dataclass(frozen=True)
@@ -77,8 +79,12 @@ def found(checkpoint: Any) -> Found:
         return checkpoint
     given = checkpoint if isinstance(checkpoint, Checkpoint) else Checkpoint(checkpoint)
     if not isinstance(given.path, (str, Path)):
-        raise TypeError(f"checkpoint must be the path of a file, or a rowcol.Checkpoint, got {type(given.path).__name__}")
+        raise TypeError(
+            f"checkpoint must be the path of a file, or a rowcol.Checkpoint, got {type(given.path).__name__}"
+        )
     path = Path(given.path)
+    if path.exists() and not path.is_file():
+        raise ValueError(f"checkpoint must be a file, and {path} is none")
     every = real_number(given.seconds, "seconds", at_least=0.0)
     passes = None if given.passes is None else real_number(given.passes, "passes", above=0.0)
     return Found(path, every, passes, _read(path) if path.exists() else None)
@@ -100,7 +106,10 @@ def _read(path: Path) -> dict[str, Any]:
         raise ValueError(f"checkpoint: {wrong}; {remedy}") from wrong
     try:
         told = Unpacking(arrays).unpack(tree)
-        return {name: _of(told[name], kind) for name, kind in PARTS.items()}
+        told = {name: _of(told[name], kind) for name, kind in PARTS.items()}
+        if set(told["parameters"]) != set(NAMES) or not set(told["left_out"]) <= set(NAMES):
+            raise ValueError("it has other parameters")
+        return told
     except MemoryError:
         raise
     except Exception as wrong:  # whatever a forged tree leads to
@@ -143,7 +152,13 @@ def opened(checkpoint: Any, how: How, X: Any, y: Any, given: dict[str, Any]) -> 
         if given["random_state"] is not None and _seeded(seed) != _seeded(how.seed):
             raise ValueError(_other(path, "random_state is another"))
         parameters, left_out = told["parameters"], told["left_out"]
-    asked = {"problem": problem, "parameters": parameters, "left_out": left_out, "seed": _seeded(seed), "memory": memory}
+    asked = {
+        "problem": problem,
+        "parameters": parameters,
+        "left_out": left_out,
+        "seed": _seeded(seed),
+        "memory": memory,
+    }
     log = Log(path.name, partial(_written, path, asked), at.seconds, at.passes, runs, facts)
     log.spent = spent if told is not None else 0.0
     how.log, how.seed, how.memory = log, seed, memory
@@ -175,13 +190,9 @@ def _compare(path: Path, told: dict[str, Any], problem: dict, parameters: dict, 
             said = f"{name} has other values" if name in ("X", "y") else f"{name} is {now} here, and {then} there"
             raise ValueError(_other(path, said))
     for name in SAME:
-        now, then = (CODE if name in out else _bytes(of[name]) for of, out in _pairs(told, parameters, left_out))
-        if now != then:
+        now = None if name in left_out else _bytes(parameters[name])  # code cannot be compared
+        if now != (None if name in told["left_out"] else _bytes(told["parameters"][name])):
             raise ValueError(_other(path, f"{name} is another"))
-
-
-def _pairs(told: dict[str, Any], parameters: dict, left_out: list[str]) -> tuple:
-    return (parameters, left_out), (told["parameters"] | dict.fromkeys(SAME - told["parameters"].keys()), told["left_out"])
 
 
 def _other(path: Path, why: str) -> str:
@@ -199,7 +210,7 @@ def plain(given: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """Parameters as plain data, and the names of those that are none."""
     made: dict[str, Any] = {}
     left_out = []
-    for name in ("x0", *SAME, *LIMITS):
+    for name in NAMES:
         value = given.get(name)
         try:
             made[name] = TAMED.get(name, _tame)(value)
@@ -275,5 +286,5 @@ def _sum(*arrays: np.ndarray) -> int:
     for a in arrays:
         flat = np.ascontiguousarray(a).reshape(-1).view(np.uint8)
         for start in range(0, flat.size, PART):
-            total = zlib.crc32(flat[start : start + PART], total)
+            total = zlib.crc32(flat[start : start + PART].data, total)
     return total

@@ -53,8 +53,6 @@ def written(path: str | Path) -> Iterator[BinaryIO]:
 
 def writable(path: Path) -> None:
     """An error, before any work, if a file could not be written there."""
-    if path.is_dir() or (path.exists() and not path.is_file()):
-        raise ValueError(f"checkpoint must be a file, and {path} is none")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"checkpoint: {path} cannot be written, as there is no folder {path.parent}")
     beside = _beside(path.resolve())
@@ -62,7 +60,9 @@ def writable(path: Path) -> None:
         beside.touch()
         beside.unlink()
     except OSError as wrong:
-        raise type(wrong)(f"checkpoint: {path} cannot be written, {wrong.strerror or wrong}: name another file") from wrong
+        raise type(wrong)(
+            f"checkpoint: {path} cannot be written, {wrong.strerror or wrong}: name another file"
+        ) from wrong
 
 
 def swept(path: Path) -> None:

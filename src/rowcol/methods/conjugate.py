@@ -199,18 +199,17 @@ class Conjugate:
         """Those of the first look are kept by the loop."""
         return None
 
-
     def state(self) -> dict[str, Any] | None:
         """The recurrence; what it is preconditioned by is made anew."""
-        told = held(self, "ids", "column", "first", *MOVING)
-        return told | {"plain": self.precondition is None, "products": len(self.multiply)}
+        doubted = {"plain": self.precondition is None, "products": len(self.multiply)}
+        return held(self, "ids", "column", "first", *MOVING) | doubted
 
     def restore(self, told: dict[str, Any]) -> None:
         """Go on from there."""
         narrowed(self, told)
         put(self, told, *MOVING)
-        self.column = optional(told["column"], (self.by.shape[1],))
-        self.first = optional(told["first"], (self.ids.size,))
+        for name, size in (("column", self.by.shape[1]), ("first", len(self.x))):
+            setattr(self, name, optional(told[name], (size,)))
         self.precondition = None if told["plain"] else self.precondition
         self.multiply = self.multiply[len(self.multiply) - told["products"] :]
 
@@ -272,8 +271,7 @@ def jacobi(
 
 
 def _nothing(problem: Problem) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    n, p = problem.X.shape
-    kind = problem.y.dtype
+    (n, p), kind = problem.X.shape, problem.y.dtype
     return np.zeros((1, n), kind), np.zeros((1, p), kind), np.ones(n)
 
 

@@ -292,11 +292,13 @@ def _mover(way: Way, choice: Choice, alpha0: np.ndarray | None) -> Mover:
     if choice.route == "pcg" and choice.rank:
         if way.preconditioner is None:
             most = None if way.log is None else way.log.recalled("pivots")  # as many as there was time for, at first
-            until = time.perf_counter() + way.stop.max_seconds / 2 if most is None else math.inf  # the rest is for steps
+            until = (
+                time.perf_counter() + way.stop.max_seconds / 2 if most is None else math.inf
+            )  # the rest is for steps
             lam, at_once = ridge_of(asked), choice.pivots_at_once
             way.preconditioner = pivots(quick, lam, choice.rank, way.seed, at_once, until, most=most)
-            if way.log is not None and way.preconditioner.which.size:
-                way.log.note("pivots", len(way.preconditioner.which))
+            if way.log is not None:
+                way.log.note("pivots", round(way.preconditioner.passes * g.shape[0]))
             left = way.preconditioner.left
             way.learned.append(f"{len(way.preconditioner.which):,} pivots leave {left:.1e} of the trace of K")
         made = way.preconditioner

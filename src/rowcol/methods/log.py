@@ -1,9 +1,9 @@
 """What a solve has done so far, written down, so that another process can go on from there to the same bits.
 
-A solve is a course of runs of the one loop: laps of a race, one route and the next, one penalty and the next. The same X,
-y, parameters and seed lead through the same runs. So a solve that goes on begins as it did at first, and makes the same
-Movers; runs that were done return what was written down, and the one that was not goes on within. No route need know.
-Nothing may then be decided by the clock but the end, and what was (`facts`) is written down too.
+A solve is a course of runs of the one loop: laps of a race, one route and the next, one penalty and the next. The same
+X, y, parameters and seed lead through the same runs. So a solve that goes on begins as it did at first, and makes the
+same Movers; runs that were done return what was written down, and the one that was not goes on within. No route need
+know. Nothing may then be decided by the clock but the end; what was all the same (`facts`) is written down too.
 """
 
 from __future__ import annotations
@@ -191,8 +191,8 @@ def _looked(found: dict[str, Any], q: int) -> list[tuple[float, int, Certificate
     which = [_within(i, q) for i in like(found["which"], (k,), np.int64).tolist()]
     bounded, over = (like(found[name], (k,), bool).tolist() for name in ("bounded", "exhausted"))
     return [
-        (at, i, Certificate(kind, *five, bound if known else None, end))
-        for i, kind, (at, *five, bound), known, end in zip(which, kinds, rows, bounded, over, strict=True)
+        (row[0], i, Certificate(kind, row[1], row[2], row[3], row[4], row[5], row[6] if known else None, end))
+        for i, kind, row, known, end in zip(which, kinds, rows, bounded, over, strict=True)
     ]
 
 

@@ -20,8 +20,21 @@ from .conjugate import Conjugate, conjugate, dot
 from .loop import Round
 from .states import held, places, put
 
-
-MOVING = ("ids", "base", "low", "r", "p", "x", "d", "zeta", "zeta_before", "step_before", "turn_before", "live", "moving")
+MOVING = (
+    "ids",
+    "base",
+    "low",
+    "r",
+    "p",
+    "x",
+    "d",
+    "zeta",
+    "zeta_before",
+    "step_before",
+    "turn_before",
+    "live",
+    "moving",
+)
 
 
 @dataclass

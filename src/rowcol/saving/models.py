@@ -99,6 +99,9 @@ def _parameters(model: Any, packing: Packing) -> tuple[dict[str, Any], list[str]
     """The parameters as JSON, and which of them are no plain data: only a kernel must not be among these."""
     told, left_out = {}, []
     for name, value in model.get_params(deep=False).items():
+        if name == "checkpoint":  # it is of a fit, and not of what was fitted
+            left_out += [name] if value is not None else []
+            continue
         try:
             told[name] = packing.pack(value)
         except TypeError as wrong:
