@@ -169,6 +169,11 @@ def _retold(known: dict[str, Any], out: Any, watches: list[Watch], mover: Any) -
         watch.rounds = [(int(steps), gain) for steps, gain in rows[:, :2].tolist()]
         watch.track = [(at, estimate) for at, estimate in rows[:, 2:].tolist()]
     mover.restore(known["mover"])
+    if (
+        sorted([*mover.ids.tolist(), *out.statuses]) != list(range(q))
+        or not out.statuses.keys() <= out.certificates.keys()
+    ):
+        raise ValueError("a right-hand side is lost")
     return None if known["ended"] is None else Status[known["ended"]]
 
 

@@ -179,6 +179,7 @@ class Shifted:
         self.keep(mask)
         self.live, self.moving, self.d = np.arange(k), self.moving[:k], self.d[:k]
         put(self, told, "failed", *MOVING)
+        places(self.base, len(self.low), self.ids.size)
         if told["then"] is not None:
             self.then = conjugate(self.problem, self.by, self.side, None, None)
             self.then.restore(told["then"])
