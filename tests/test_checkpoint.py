@@ -20,6 +20,7 @@ import rowcol
 from rowcol import checkpoints, kernels
 from rowcol.asking import METHODS
 from rowcol.cli import app
+from rowcol.core import view
 from rowcol.files import archive
 from rowcol.methods.kernel_routes import ROUTES as KERNEL_ROUTES
 
@@ -140,6 +141,20 @@ def test_the_same_bits_wherever_it_was_cut(name, tmp_path):
     again = After()
     same(whole, rowcol.resume(at, X, y, callback=again))
     assert again.calls == 0
+
+
+def test_the_same_bits_by_lines_packed_into_the_table(tmp_path, monkeypatch):
+    monkeypatch.setattr(view, "PACKED_FROM", 1)
+    X, y, options = CASES["rk, one"]
+    assert rowcol.solve(X, y, **common(options)).copied == X.nbytes, "they are packed, from the second pass on"
+    test_the_same_bits_wherever_it_was_cut("rk, one", tmp_path)
+
+
+def test_the_same_bits_by_two_threads(tmp_path):
+    X, y, options = CASES["rk"]
+    whole, options = rowcol.solve(X, y, **common(options)), common(options) | {"n_jobs": 2}
+    rowcol.solve(X, y, callback=After(5), checkpoint=tmp_path / "at", **options)
+    same(whole, rowcol.resume(tmp_path / "at", X, y))
 
 
 @pytest.mark.parametrize("name", AT_ONCE)

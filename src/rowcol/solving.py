@@ -150,7 +150,10 @@ def solve(
     began = time.perf_counter()
     limits = tol, max_passes, max_seconds
     how = how_to(method, *limits, sampler, callback, progress, memory, n_jobs, random_state, kernel=kernel is not None)
-    given = locals()
+    given = {"alpha": alpha, "kernel": kernel, "n_centers": n_centers, "fit_intercept": fit_intercept, "method": method}
+    given |= {"tol": tol, "max_passes": max_passes, "max_seconds": max_seconds, "x0": x0, "sampler": sampler}
+    given |= {"sample_weight": sample_weight, "bounds": bounds, "preconditioner": preconditioner, "memory": memory}
+    given |= {"n_jobs": n_jobs, "random_state": random_state}
     if kernel is not None:
         if preconditioner is not None:
             raise ValueError("a kernel brings its own preconditioner: leave out preconditioner")
