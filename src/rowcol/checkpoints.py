@@ -222,10 +222,16 @@ def plain(given: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
 
 
 def _tame(value: Any) -> Any:
+    value = value.item() if isinstance(value, np.generic) else value
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     value = np.asarray(value)
     return value.item() if value.ndim == 0 else value
+
+
+def _number(value: Any) -> Any:
+    value = _tame(value)
+    return float(value) if type(value) is int else value
 
 
 def _start(x0: Any) -> Any:
@@ -247,6 +253,7 @@ TAMED: dict[str, Callable[[Any], Any]] = {
     "kernel": lambda value: None if value is None else kernel_of(value),
     "bounds": lambda value: None if value is None else tuple(_tame(one) for one in value),
     "preconditioner": _refused,
+    **dict.fromkeys(("alpha", "tol", "max_passes", "max_seconds"), _number),
 }
 
 

@@ -59,8 +59,9 @@ class Log:
         due = since >= max(self.seconds, (SHARE - 1) * took if self.seconds else 0.0)
         due = due or (self.passes is not None and passes - at_passes >= self.passes)
         if not self.ended and (due or now):
+            began = time.perf_counter()
             self.runs[self.begun - 1] = state()
-            self._write(passes)
+            self._write(passes, began)
         self.ended = self.ended or now
 
     def finish(self, state: Callable[[], dict[str, Any] | None]) -> None:
@@ -71,7 +72,7 @@ class Log:
     def close(self) -> None:
         """The solve is done: so is the file."""
         if not self.ended:
-            self._write(0.0)
+            self._write(0.0, time.perf_counter())
         self.ended = True
 
     def recalled(self, name: str) -> int | None:
@@ -83,8 +84,7 @@ class Log:
         """The clock decided."""
         self.facts[f"{name} {self.begun}"] = value
 
-    def _write(self, passes: float) -> None:
-        began = time.perf_counter()
+    def _write(self, passes: float, began: float) -> None:
         try:
             self.save({"runs": self.runs, "facts": self.facts, "seconds": self.spent + began - self.began})
         except OSError as wrong:
@@ -133,6 +133,7 @@ def told(out: Any, watches: list[Watch], mover: Any, ended: Status | None, done:
 def gone_on(log: Log, known: Any, out: Any, watches: list[Watch], mover: Any) -> tuple[Status | None, bool]:
     """Set all that to what was told; how the run was about to end, if it was, and whether it is done."""
     try:
+        known = deepcopy(known)  # what is found will be changed, and is to be written again as it is
         return _retold(known, out, watches, mover), _of(known["done"], bool)
     except MemoryError:
         raise
