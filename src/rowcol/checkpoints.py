@@ -82,7 +82,7 @@ def found(checkpoint: Any) -> Found:
         raise TypeError(
             f"checkpoint must be the path of a file, or a rowcol.Checkpoint, got {type(given.path).__name__}"
         )
-    path = Path(given.path)
+    path = Path(given.path).absolute()  # wherever a callback may go
     if path.exists() and not path.is_file():
         raise ValueError(f"checkpoint must be a file, and {path} is none")
     every = real_number(given.seconds, "seconds", at_least=0.0)
@@ -129,7 +129,7 @@ def _of(value: Any, kind: type) -> Any:
 def opened(checkpoint: Any, how: How, X: Any, y: Any, given: dict[str, Any]) -> Any:
     """Let a solve write down what it does, and go on from what is written there; the start it is to take.
 
-    `given` are the parameters of `solve`, but for random_state, callback and progress.
+    `given` are the parameters of `solve`, but for callback and progress.
     """
     if checkpoint is None:
         return given["x0"]
@@ -137,8 +137,9 @@ def opened(checkpoint: Any, how: How, X: Any, y: Any, given: dict[str, Any]) -> 
     path, told = Path(at.path), at.told
     writable(path)
     problem, (parameters, left_out) = fingerprint(X, y), plain(given)
-    seed, memory, facts = how.seed, how.memory, {}
+    seed, memory, spent = how.seed, how.memory, 0.0
     runs: list[Any] = []
+    facts: dict[str, Any] = {}
     if told is not None:
         _compare(path, told, problem, parameters, left_out)
         try:
@@ -152,15 +153,10 @@ def opened(checkpoint: Any, how: How, X: Any, y: Any, given: dict[str, Any]) -> 
         if given["random_state"] is not None and _seeded(seed) != _seeded(how.seed):
             raise ValueError(_other(path, "random_state is another"))
         parameters, left_out = told["parameters"], told["left_out"]
-    asked = {
-        "problem": problem,
-        "parameters": parameters,
-        "left_out": left_out,
-        "seed": _seeded(seed),
-        "memory": memory,
-    }
+    asked: dict[str, Any] = {"problem": problem, "parameters": parameters, "left_out": left_out}
+    asked |= {"seed": _seeded(seed), "memory": memory}
     log = Log(path.name, partial(_written, path, asked), at.seconds, at.passes, runs, facts)
-    log.spent = spent if told is not None else 0.0
+    log.spent = spent
     how.log, how.seed, how.memory = log, seed, memory
     return given["x0"] if told is None or "x0" in left_out else parameters["x0"]
 
