@@ -564,4 +564,4 @@ def _killed_often(name, server, tmp_path, times, longest):
         on = After()
         same(whole, rowcol.resume(rowcol.Checkpoint(copy, RARELY), X, y, callback=on))
         assert on.calls < len(whole.history.passes)
-    assert running
+    assert running >= max(times // 4, 1)
