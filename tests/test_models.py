@@ -13,8 +13,8 @@ from sklearn.pipeline import make_pipeline
 
 import rowcol
 from rowcol import kernels
+from rowcol.files import archive
 from rowcol.files.encoder import Encoder
-from rowcol.saving import archive
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((90, 4))

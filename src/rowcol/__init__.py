@@ -13,6 +13,7 @@ logging.getLogger(__name__).addHandler(logging.NullHandler())  # silent, unless 
 if TYPE_CHECKING:
     from . import theory as theory
     from . import zoo as zoo
+    from .checkpoints import Checkpoint as Checkpoint
     from .core import kernels as kernels
     from .core.certify import Certificate as Certificate
     from .estimators.kernel_classifier import KernelRidgeClassifier as KernelRidgeClassifier
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from .estimators.ridge_cv import RidgeCV as RidgeCV
     from .methods.choose import Plan as Plan
     from .methods.progress import Progress as Progress
+    from .methods.result import CheckpointWarning as CheckpointWarning
     from .methods.result import ConvergenceWarning as ConvergenceWarning
     from .methods.result import History as History
     from .methods.result import Result as Result
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from .places.opening import chunks as chunks
     from .preparing import Prepared as Prepared
     from .preparing import prepare as prepare
+    from .resuming import resume as resume
     from .saving.models import load as load
     from .saving.models import save as save
     from .show.axes import plot as plot
@@ -46,6 +49,8 @@ if TYPE_CHECKING:
 # Loaded when first touched: importing rowcol costs nothing that is not used.
 _HOME = {
     "Certificate": "core.certify",
+    "Checkpoint": "checkpoints",
+    "CheckpointWarning": "methods.result",
     "ConvergenceWarning": "methods.result",
     "History": "methods.result",
     "KernelRidge": "estimators.kernel_ridge",
@@ -70,6 +75,7 @@ _HOME = {
     "plot": "show.axes",
     "prepare": "preparing",
     "report": "show.reporting",
+    "resume": "resuming",
     "ridge_path": "pathing",
     "save": "saving.models",
     "solve": "solving",

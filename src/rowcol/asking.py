@@ -19,6 +19,7 @@ from .core.problem import Problem, real_number, scaled_bounds
 from .methods.choose import ROUTES, SIDE_OF, Choice, Plan, after, choose, planned
 from .methods.costs import BY_LINES, budget, bytes_of, copies_of
 from .methods.kernel_routes import ROUTES as KERNEL_ROUTES
+from .methods.log import Log
 from .methods.predict import predict
 from .methods.progress import Bar, Progress
 from .methods.result import Result
@@ -43,6 +44,8 @@ class How:
     limit_blas: int | None
     seed: np.random.SeedSequence
     many_y: bool = False  # more right-hand sides are to come
+    log: Log | None = None  # where to write down what was done
+    patience: float = math.inf  # max_seconds as a choice of routes takes it: that of the first of several processes
 
 
 def how_to(
@@ -90,6 +93,7 @@ def how_to(
         jobs,
         None if n_jobs is None else jobs,
         samplers.seeds(random_state),
+        patience=seconds,
     )
 
 

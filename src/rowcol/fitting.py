@@ -67,7 +67,8 @@ def fit(
             stack.enter_context(threadpool_limits(how.limit_blas, "blas"))
         pool = stack.enter_context(shared(how.jobs))
         leaves = _tiled(posed_as.kernel)
-        choice = choose(asked, posed_as.X, leaves, how.method, how.memory, how.stop)
+        first = how.stop._replace(max_seconds=how.patience)
+        choice = choose(asked, posed_as.X, leaves, how.method, how.memory, first)
         exact, quick = _grams(posed_as, pool)
         asked = asked._replace(X=exact)
         plan = planned(posed_as.X, leaves, None, asked, choice, how.stop, how.memory, how.jobs)
@@ -76,6 +77,7 @@ def fit(
         sampler = how.sampler if isinstance(how.sampler, str) else _weights_of(how.sampler, posed_as)
         watch = None if how.callback is None else partial(_whole, how.callback, posed_as, fit_intercept)
         way = Way(asked, quick, stop, how.seed, how.memory, sampler, watch, how.bar, how.method == "auto")
+        way.log = how.log
         every = posed_as.live.size == posed_as.count and not _is_given(posed_as.kernel)
         if memo is not None and every and choice.route == "pcg" and choice.rank:
             way.preconditioner = moved(memo, posed_as.X, quick, ridge_of(asked), how.memory)

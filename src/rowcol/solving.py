@@ -15,6 +15,7 @@ from scipy.sparse.linalg import LinearOperator
 from threadpoolctl import threadpool_limits
 
 from .asking import How, choice_for, how_to, plan_for, plan_of, preconditioner_of, start_of
+from .checkpoints import closed, opened
 from .core.centre import centred, intercepts
 from .core.place import Place
 from .core.problem import Problem, answer, problem
@@ -56,6 +57,7 @@ def solve(
     random_state: Any = None,
     callback: Callable[[Progress], object] | None = None,
     progress: bool | None = None,
+    checkpoint: Any = None,
 ) -> Result:
     """Solve X β = y by rows or by columns, and say how good the answer is.
 
@@ -127,6 +129,10 @@ def solve(
         Called after every round with a `Progress`; the solve stops if it returns something true.
     progress : bool, optional
         A line on stderr, from the second second on; by default on a terminal only.
+    checkpoint : str, Path or Checkpoint, optional
+        A file to write to, every 30 seconds and at the end, what was done so far. If it is there already, and is of the
+        same X, y and parameters, the solve goes on from it, to the same bits; of others, it is an error. The file
+        stays. max_seconds is of this process, x0 counts only if there is no file, and rounds are not cut short.
 
     Returns
     -------
@@ -151,20 +157,26 @@ def solve(
     began = time.perf_counter()
     limits = tol, max_passes, max_seconds
     how = how_to(method, *limits, sampler, callback, progress, memory, n_jobs, random_state, kernel=kernel is not None)
+    given = {"alpha": alpha, "kernel": kernel, "n_centers": n_centers, "fit_intercept": fit_intercept, "method": method}
+    given |= {"tol": tol, "max_passes": max_passes, "max_seconds": max_seconds, "x0": x0, "sampler": sampler}
+    given |= {"sample_weight": sample_weight, "bounds": bounds, "preconditioner": preconditioner, "memory": memory}
+    given |= {"n_jobs": n_jobs, "random_state": random_state}
     if kernel is not None:
         if preconditioner is not None:
             raise ValueError("a kernel brings its own preconditioner: leave out preconditioner")
         _no_bounds(bounds)
-        result = fit(
-            gathered(X, how.memory), y, kernel, alpha, how, x0, sample_weight, fit_intercept, began, n_centers=n_centers
-        )
+        X = gathered(X, how.memory)
+        x0 = opened(checkpoint, how, X, y, given)
+        result = fit(X, y, kernel, alpha, how, x0, sample_weight, fit_intercept, began, n_centers=n_centers)
     else:
         _no_centers(n_centers)
-        asked = problem(placed(X, how.memory), y, alpha, sample_weight, bounds)
+        X = placed(X, how.memory)
+        asked = problem(X, y, alpha, sample_weight, bounds)
         kept = Kept(precondition=preconditioner_of(preconditioner, asked))
+        x0 = opened(checkpoint, how, X, y, given)
         result = result_for(asked, how, x0, kept, began, fit_intercept=fit_intercept)
     result.asked = Asked(X, y)
-    return result
+    return closed(how, result)
 
 
 def plan(
@@ -259,6 +271,7 @@ def result_for(asked: Problem, how: How, x0: Any, kept: Kept, began: float, fit_
             how.jobs,
             kept,
             method == "auto" and kept.precondition is None,
+            log=how.log,
         )
         take = with_ones if _needs_ones(asked, choice) else follow
         outcome = take(way, choice, beta0, alpha0)

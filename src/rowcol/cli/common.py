@@ -89,6 +89,9 @@ MaxSeconds = Annotated[float | None, typer.Option(help="Stop after so long, with
 Memory = Annotated[str | None, typer.Option(help="How much to use beside X and y, such as `2GB`.")]
 Threads = Annotated[int | None, typer.Option(help="Threads; the environment decides unless said.")]
 RandomState = Annotated[int | None, typer.Option(help="A seed: the same seed, the same bits.")]
+Checkpoint = Annotated[
+    Path | None, typer.Option(help="Write down here what was done so far; if the file is there, go on from it.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
 
 
@@ -198,14 +201,14 @@ WRONG = (ValueError, TypeError, OSError, ImportError, MemoryError, ArithmeticErr
 @contextmanager
 def answering() -> Iterator[None]:
     """Bad input is one line and exit code 2; a pipe that is closed is no one's fault; warnings are lines too."""
-    from ..methods.result import ConvergenceWarning, StartWarning
+    from ..methods.result import CheckpointWarning, ConvergenceWarning, StartWarning
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         note("warning", message)
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # those of libraries are for programmers
-        for kind in (ConvergenceWarning, StartWarning):
+        for kind in (CheckpointWarning, ConvergenceWarning, StartWarning):
             warnings.simplefilter("always", kind)
         warnings.showwarning = show
         try:

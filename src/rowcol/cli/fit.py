@@ -11,6 +11,7 @@ import typer
 
 from .common import (
     AsJson,
+    Checkpoint,
     Columns,
     Decimal,
     Drop,
@@ -74,6 +75,7 @@ def fit(
     memory: Memory = None,
     threads: Threads = None,
     random_state: RandomState = None,
+    checkpoint: Checkpoint = None,
     as_json: AsJson = False,
     verbose: Verbose = 0,
 ) -> None:
@@ -87,11 +89,13 @@ def fit(
 
         rowcol fit mails.csv --target spam --model kernel-classifier --probability --one-hot all -o spam.rowcol
 
-    Ctrl-C stops with the best model so far; twice, at once. The exit code is 0 if the tolerance was met, 1 if it was
-    not (the model is written all the same), 2 if something could not be read or written.
+    Ctrl-C stops with the best model so far; twice, at once. With --checkpoint the same command goes on from there. The
+    exit code is 0 if the tolerance was met, 1 if it was not (the model is written all the same), 2 if something could
+    not be read or written.
     """
     with answering():
-        given = {"kernel": kernel, "gamma": gamma, "length_scale": length_scale, "n_centers": centers}
+        given: dict[str, Any] = {"kernel": kernel, "gamma": gamma, "length_scale": length_scale, "n_centers": centers}
+        given |= {"checkpoint": checkpoint}
         more = {"tol": tol, "max_seconds": max_seconds, "memory": memory, "n_jobs": threads}
         more |= {"random_state": random_state, "fit_intercept": intercept}
         if not out.parent.is_dir():
@@ -131,11 +135,14 @@ def _model(
     from ..saving.models import ESTIMATORS
 
     table: dict[tuple[str, bool], tuple[str, tuple[str, ...]]] = {
-        ("ridge", False): ("Ridge", ("alpha",)),
+        ("ridge", False): ("Ridge", ("alpha", "checkpoint")),
         ("ridge", True): ("RidgeCV", ()),
-        ("least-squares", False): ("LeastSquares", ()),
+        ("least-squares", False): ("LeastSquares", ("checkpoint",)),
         ("ridge-classifier", False): ("RidgeClassifier", ("alpha",)),
-        ("kernel-ridge", False): ("KernelRidge", ("alpha", "kernel", "gamma", "length_scale", "n_centers")),
+        ("kernel-ridge", False): (
+            "KernelRidge",
+            ("alpha", "kernel", "gamma", "length_scale", "n_centers", "checkpoint"),
+        ),
         ("kernel-ridge", True): ("KernelRidgeCV", ("kernel", "gamma", "ard")),
         ("kernel-classifier", False): (
             "KernelRidgeClassifier",

@@ -11,6 +11,7 @@ import typer
 
 from .common import (
     AsJson,
+    Checkpoint,
     Columns,
     Decimal,
     Drop,
@@ -63,6 +64,7 @@ def solve(
     memory: Memory = None,
     threads: Threads = None,
     random_state: RandomState = None,
+    checkpoint: Checkpoint = None,
     as_json: AsJson = False,
     verbose: Verbose = 0,
 ) -> None:
@@ -76,8 +78,8 @@ def solve(
 
         rowcol solve homes.parquet --target price --intercept --one-hot town --json
 
-    Ctrl-C stops with the best answer so far; twice, at once. The exit code is 0 if the tolerance was met, 1 if it was
-    not, 2 if something could not be read or written.
+    Ctrl-C stops with the best answer so far; twice, at once. With --checkpoint the same command goes on from there. The
+    exit code is 0 if the tolerance was met, 1 if it was not, 2 if something could not be read or written.
     """
     with answering():
         if out is not None and out.suffix not in (".csv", ".tsv", ".npy") and str(out) != "-":
@@ -100,6 +102,7 @@ def solve(
                 n_jobs=threads,
                 random_state=random_state,
                 callback=interrupt,
+                checkpoint=checkpoint,
             )
         names = [f"x{j}" for j in range(len(result.x))] if names is None else list(names)
         if out is not None:

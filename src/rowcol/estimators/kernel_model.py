@@ -13,6 +13,7 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..asking import how_to
+from ..checkpoints import closed, opened
 from ..core.kernels import Function, Precomputed, kernel_of
 from ..core.recipes import Kernel
 from ..core.sides import leaves_of
@@ -96,12 +97,16 @@ class KernelModel(BaseEstimator):
         }
 
     def _solved(self, X: Any, y: Any, alpha: Any, sample_weight: Any, **changes: Any) -> Result:
-        """One fit, as the parameters say but for `changes`, which may hold a start x0 and a memo as well."""
+        """One fit, as the parameters say but for `changes`, which may hold x0, a memo and a checkpoint as well."""
         began = time.perf_counter()
         x0, memo = (changes.pop(name, None) for name in ("x0", "memo"))
         centers = getattr(self, "n_centers", None)  # not all who inherit have it
-        how = how_to(**(self._asked() | changes), kernel=True)
-        return fit(X, y, self._kernel(), alpha, how, x0, sample_weight, self.fit_intercept, began, memo, centers)
+        checkpoint, asked = changes.pop("checkpoint", None), self._asked() | changes
+        how, kernel = how_to(**asked, kernel=True), self._kernel()
+        given = {"alpha": alpha, "kernel": kernel, "n_centers": centers, "fit_intercept": self.fit_intercept, "x0": x0}
+        x0 = opened(checkpoint, how, X, y, asked | given | {"sample_weight": sample_weight})
+        result = fit(X, y, kernel, alpha, how, x0, sample_weight, self.fit_intercept, began, memo, centers)
+        return closed(how, result)
 
     def _fit_to(self, X: Any, y: Any, alpha: Any, sample_weight: Any, **changes: Any) -> None:
         """Fit to X and y, which are validated; attributes change only when all is well."""

@@ -60,6 +60,9 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelLife):
         Called after every round with a `Progress`; the fit stops if it returns something true.
     progress : bool, optional
         A line on stderr; by default on a terminal only.
+    checkpoint : str, Path or Checkpoint, optional
+        A file to write to what `fit` has done so far; if it is there, `fit` goes on from it. As of `rowcol.solve`;
+        rows that come and go are not written down.
 
     Attributes
     ----------
@@ -118,6 +121,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelLife):
         random_state: Any = None,
         callback: Callable[[Progress], object] | None = None,
         progress: bool | None = None,
+        checkpoint: Any = None,
     ) -> None:
         self.alpha = alpha
         self.kernel = kernel
@@ -140,6 +144,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelLife):
         self.random_state = random_state
         self.callback = callback
         self.progress = progress
+        self.checkpoint = checkpoint
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRidge:
         """Fit to points X and targets y.
@@ -162,5 +167,6 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelLife):
             last = getattr(self, "dual_coef_", None)
             alike = last is not None and last.shape[1:] == y.shape[1:] and self.X_fit_.shape[1] == X.shape[1]
             start = self.result_ if self.warm_start and alike else None
-        self._fit_all(X, y, self.alpha, self._weights(sample_weight, X.shape[0]), start, Memo())
+        weight = self._weights(sample_weight, X.shape[0])
+        self._fit_all(X, y, self.alpha, weight, start, Memo(), checkpoint=self.checkpoint)
         return self

@@ -16,7 +16,7 @@ class LeastSquares(Ridge):
     Parameters
     ----------
     fit_intercept, tol, max_iter, max_seconds, solver, positive, warm_start, covariance, random_state, memory, n_jobs, \
-callback, progress
+callback, progress, checkpoint
         As of `Ridge`. tol: ‖y − Xβ − b‖ ≤ tol‖y − ȳ‖ if that can be had, or else |X_j·r| ≤ tol‖X_j‖‖r‖, column by
         column.
 
@@ -52,6 +52,7 @@ feature_names_in_
         n_jobs: int | None = None,
         callback: Any = None,
         progress: bool | None = None,
+        checkpoint: Any = None,
     ) -> None:
         self.fit_intercept = fit_intercept
         self.tol = tol
@@ -66,6 +67,7 @@ feature_names_in_
         self.n_jobs = n_jobs
         self.callback = callback
         self.progress = progress
+        self.checkpoint = checkpoint
 
     def _penalty(self) -> float:
         return 0.0

@@ -34,6 +34,10 @@ class Linear:
         bounded = getattr(self, "positive", False)
         groups = _groups(alpha, y.shape[1] if many else 1, "rcd" if bounded else self.solver)
         x0 = self._start(X, y) if len(groups) == 1 else None
+        if len(groups) > 1 and getattr(self, "checkpoint", None) is not None:
+            raise ValueError(
+                f"checkpoint is for one solve, and these alphas take {len(groups)}: fit targets by themselves"
+            )
         results = []
         for columns, one in groups:
             options = {
@@ -50,6 +54,7 @@ class Linear:
                 "random_state": self.random_state,
                 "callback": self.callback,
                 "progress": self.progress,
+                "checkpoint": getattr(self, "checkpoint", None),
             }
             if bounded:
                 options["bounds"] = (0.0, np.inf)
@@ -190,6 +195,8 @@ class Ridge(MultiOutputMixin, RegressorMixin, Linear, BaseEstimator):
         Called after every round with a `Progress`; the fit stops if it returns something true.
     progress : bool, optional
         A line on stderr; by default on a terminal only.
+    checkpoint : str, Path or Checkpoint, optional
+        A file to write to what `fit` has done so far; if it is there, `fit` goes on from it. As of `rowcol.solve`.
 
     Attributes
     ----------
@@ -246,6 +253,7 @@ class Ridge(MultiOutputMixin, RegressorMixin, Linear, BaseEstimator):
         n_jobs: int | None = None,
         callback: Any = None,
         progress: bool | None = None,
+        checkpoint: Any = None,
     ) -> None:
         self.alpha = alpha
         self.fit_intercept = fit_intercept
@@ -261,6 +269,7 @@ class Ridge(MultiOutputMixin, RegressorMixin, Linear, BaseEstimator):
         self.n_jobs = n_jobs
         self.callback = callback
         self.progress = progress
+        self.checkpoint = checkpoint
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Fit to X and y.

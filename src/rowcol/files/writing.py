@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import glob
 import logging
 import os
 from collections.abc import Iterator
@@ -41,7 +42,7 @@ def written(path: str | Path) -> Iterator[BinaryIO]:
     if not path.parent.is_dir():
         raise FileNotFoundError(f"{path} cannot be written: there is no folder {path.parent}")
     path = path.resolve()  # a link stays, and what it leads to is written
-    beside = path.with_name(f".{path.name[:200]}.{os.getpid()}.part")
+    beside = _beside(path)
     try:
         with _nameless(path.parent) or open(beside, "wb") as file:
             yield file
@@ -76,3 +77,43 @@ def _nameless(folder: Path) -> BinaryIO | None:
         if wrong.errno in (errno.EACCES, errno.EROFS, errno.ENOSPC, errno.EDQUOT):
             raise
         return None  # not every file system has them
+
+
+def writable(path: Path) -> None:
+    """An error, before any work, if a file could not be written there."""
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"checkpoint: {path} cannot be written, as there is no folder {path.parent}")
+    beside = _beside(path.resolve())
+    try:
+        beside.touch()
+        beside.unlink()
+    except OSError as wrong:
+        raise type(wrong)(
+            f"checkpoint: {path} cannot be written, {wrong.strerror or wrong}: name another file"
+        ) from wrong
+
+
+def swept(path: Path) -> None:
+    """Take away what processes left that were killed while they wrote there."""
+    path = path.resolve()
+    for part in path.parent.glob(f".{glob.escape(path.name[:200])}.*.part"):
+        number = part.name.split(".")[-2]
+        if number.isdecimal() and int(number) != os.getpid() and not _alive(int(number)):
+            with suppress(OSError):
+                part.unlink()
+
+
+def _alive(process: int) -> bool:
+    if os.name != "posix":  # elsewhere asking may end it
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return True
+
+
+def _beside(path: Path) -> Path:
+    return path.with_name(f".{path.name[:200]}.{os.getpid()}.part")

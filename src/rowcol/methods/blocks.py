@@ -23,10 +23,13 @@ from ..core.view import View
 from ..engine.lines import Dense
 from .coordinate import from_slopes, refresh
 from .loop import Round
+from .states import held, narrowed, put
 
 PARTITIONS = 4
 LINES = 512  # in a block, unless there are few
 TINY = 1e-10  # of the largest entry of a block's diagonal, added to it: lines may be dependent
+
+MOVING = ("x", "s", "drift_x", "drift_s", "rho", "turn", "gained")
 
 
 @dataclass
@@ -136,6 +139,15 @@ class Blocks:
     def column_norms(self) -> np.ndarray | None:
         """Not kept."""
         return None
+
+    def state(self) -> dict[str, Any] | None:
+        """x, s and the momentum; the blocks are factored anew."""
+        return held(self, "ids", *MOVING)
+
+    def restore(self, told: dict[str, Any]) -> None:
+        """Go on from there."""
+        narrowed(self, told)
+        put(self, told, *MOVING)
 
 
 def block_length(m: int, k: int) -> int:

@@ -13,6 +13,7 @@ in every round, as by plain sweeps.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from ..core.view import image, unknowns
 from ..engine.lines import descend
 from .coordinate import Coordinate
 from .loop import Round
+from .states import held, put
 
 MOVES = 2  # rounds remembered
 FAINT = 1e-4  # of s: images of shorter moves are summed anew
@@ -97,6 +99,15 @@ class Bounded(Coordinate):
         """Go on with some right-hand sides only."""
         super().keep(mask)
         self.moves, self.moved = self.moves[:, mask], self.moved[:, mask]
+
+    def state(self) -> dict[str, Any] | None:
+        """The moves, too."""
+        return {"sweeps": super().state(), **held(self, "moves", "moved")}
+
+    def restore(self, told: dict[str, Any]) -> None:
+        """Go on from there."""
+        super().restore(told["sweeps"])
+        put(self, told, "moves", "moved")
 
 
 def bounded(plain: Coordinate) -> Bounded:

@@ -103,7 +103,7 @@ def fit_centers(
         left = how.stop.max_seconds - (time.perf_counter() - began)
         watch = None if how.callback is None else partial(_watched, how.callback, x, single)
         stop = how.stop._replace(max_seconds=max(left, 0.0))
-        out = run(given, mover, stop, look_first=x0 is not None, callback=watch, bar=how.bar)
+        out = run(given, mover, stop, look_first=x0 is not None, callback=watch, bar=how.bar, log=how.log)
     certificates = [out.certificates[i] for i in range(q)]
     statuses = [out.statuses[i] for i in range(q)]
     status = next(s for s in WORST_FIRST if s in statuses)

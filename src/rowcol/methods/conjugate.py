@@ -30,10 +30,13 @@ from ..core.view import State, View, known_diag, narrow, pieces, unknowns
 from ..engine.lines import descend
 from .coordinate import from_slopes, refresh
 from .loop import Round
+from .states import held, narrowed, optional, put
 
 RUNAWAY = 1e8  # times the first estimate: hopeless
 UNLIKE = 10.0  # columns that differ in size by more are scaled alike
 
+SWEPT = ("x", "gamma", "direction", "value", "strikes", "travel")
+MOVING = (*SWEPT, "s", "g", "spent", "typical", "rho2", "indefinite")  # of Conjugate; SWEPT is of Sweeps, too
 Precondition = Callable[[np.ndarray], np.ndarray]
 Multiply = Callable[[np.ndarray], tuple[np.ndarray, float]]  # the product, and the passes it took
 
@@ -197,6 +200,20 @@ class Conjugate:
         """Those of the first look are kept by the loop."""
         return None
 
+    def state(self) -> dict[str, Any] | None:
+        """The recurrence; what it is preconditioned by is made anew."""
+        doubted = {"plain": self.precondition is None, "products": len(self.multiply)}
+        return held(self, "ids", "column", "first", *MOVING) | doubted
+
+    def restore(self, told: dict[str, Any]) -> None:
+        """Go on from there."""
+        narrowed(self, told)
+        put(self, told, *MOVING)
+        for name, size in (("column", self.by.shape[1]), ("first", len(self.x))):
+            setattr(self, name, optional(told[name], (size,)))
+        self.precondition = None if told["plain"] else self.precondition
+        self.multiply = self.multiply[len(self.multiply) - told["products"] :]
+
 
 class Seen(NamedTuple):
     """What the last look saw at a warm start."""
@@ -257,8 +274,7 @@ def jacobi(
 
 
 def _nothing(problem: Problem) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    n, p = problem.X.shape
-    kind = problem.y.dtype
+    (n, p), kind = problem.X.shape, problem.y.dtype
     return np.zeros((1, n), kind), np.zeros((1, p), kind), np.ones(n)
 
 
@@ -366,6 +382,15 @@ class Sweeps:
     def column_norms(self) -> np.ndarray | None:
         """Those of the lines, where lines are columns."""
         return known_diag(self.view, self.now) if self.view.side == "cols" else None
+
+    def state(self) -> dict[str, Any] | None:
+        """The recurrence: sweeps begin from it."""
+        return held(self, "ids", "s", "moved", *SWEPT)
+
+    def restore(self, told: dict[str, Any]) -> None:
+        """Go on from there."""
+        narrowed(self, told)
+        put(self, told, "s", "moved", *SWEPT)
 
 
 def sweeps(problem: Problem, view: View, now: State, by: Products, order: np.ndarray, jobs: int) -> Sweeps:

@@ -10,6 +10,7 @@ import math
 import time
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -17,9 +18,11 @@ from ..core.certify import Evidence
 from ..core.problem import Problem
 from ..core.products import Products, of_view, times
 from ..core.sampler import Sampler, Weave, sampler, take
-from ..core.view import State, View, beta, box, dual, image, known_diag, narrow, pack, packing_pays, pieces, state
+from ..core.view import State, View, beta, box, dual, image, known_diag, narrow, pack, packing_pays, pieces, unknowns
+from ..core.view import state as state_of
 from ..engine.lines import Dense, Woven, descend, norms, pulls, pushes, residuals
 from .loop import Round
+from .states import held, like, narrowed, pick_on, picks_so_far, put
 
 
 @dataclass
@@ -104,6 +107,24 @@ class Coordinate:
         """Those of the lines, where lines are columns."""
         return known_diag(self.view, self.now) if self.view.side == "cols" else None
 
+    def state(self) -> dict[str, Any] | None:
+        """x, s and the picks; norms of lines are found again, with the same bits."""
+        first = [[i, value] for i, value in self.first.items()]
+        told = held(self, "ids", "length", "passes") | {"first": first, "packed": self.stepping is not self.view}
+        return told | {"x": unknowns(self.view, self.now), "s": self.now.s, "picks": picks_so_far(self.source)}
+
+    def restore(self, told: dict[str, Any]) -> None:
+        """Go on from there."""
+        narrowed(self, told)
+        put(self, told, "length", "passes")
+        self.first = {int(i): float(value) for i, value in told["first"]}
+        if told["packed"] and packing_pays(self.view):
+            self.stepping, self.now = pack(self.view, self.now)
+        m, s = self.view.b.shape[1], self.now.s
+        self.now.table["x"][:m] = like(told["x"], (self.ids.size, m), s.dtype).T
+        s[:] = like(told["s"], s.shape, s.dtype)
+        pick_on(self.source, told["picks"])
+
     @property
     def copied(self) -> int:
         """Bytes of copies of X made so far."""
@@ -139,12 +160,12 @@ def picks(view: View, now: State, kind: object, seed: np.random.SeedSequence, we
 def start_rows(problem: Problem, view: View, beta0: np.ndarray | None, alpha0: np.ndarray | None) -> State:
     """A row state from β0 and, where known, the α0 it came from."""
     if beta0 is None:
-        return state(view)
+        return state_of(view)
     if alpha0 is not None:  # β = Xᴴα anew: of this X, and of the rows that count
         alpha0 = np.ascontiguousarray(alpha0 if view.skip is None else np.where(view.skip, 0.0, alpha0))
-        return state(view, alpha0, image(view, alpha0))
+        return state_of(view, alpha0, image(view, alpha0))
     if problem.alpha == 0:
-        return state(view, None, beta0)
+        return state_of(view, None, beta0)
     # Ridge by rows lives on β = Xᴴα. Without an α the best multiple of the residual of β0 is a start that is exact
     # if β0 is the solution, where α* = Wρ/alpha, and never worse than zero.
     w = np.ones(problem.X.shape[0]) if problem.weight is None else problem.weight
@@ -154,15 +175,15 @@ def start_rows(problem: Problem, view: View, beta0: np.ndarray | None, alpha0: n
     bottom = (np.abs(back) ** 2).sum(1) + problem.alpha * (np.abs(rho) ** 2 * inverse).sum(1)
     top = (problem.y * rho.conj()).sum(1)
     best = np.divide(top.conj(), bottom, out=np.zeros_like(top), where=bottom > 0)[:, None]
-    return state(view, best * rho, best * back)
+    return state_of(view, best * rho, best * back)
 
 
 def start_cols(problem: Problem, view: View, beta0: np.ndarray | None) -> State:
     """A column state from β0: s = Xβ0 − y, kept conjugated."""
     if beta0 is None:
-        return state(view)
+        return state_of(view)
     x = np.ascontiguousarray(beta0.conj())
-    return state(view, x, view.s0 + image(view, x))
+    return state_of(view, x, view.s0 + image(view, x))
 
 
 def passes_of(view: View, source: Sampler | Weave, steps: float) -> float:

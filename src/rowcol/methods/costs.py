@@ -80,7 +80,7 @@ def bytes_of(route: str, asked: Problem, copies: int) -> int:
     vectors = item * q * (n + p)
     base = copies + 5 * vectors + 64 * 1024
     if isinstance(asked.X, Place):  # parts in memory, and one of them once more, centred, scaled or doubled
-        more = {"direct": 5 * m * m * item, "rk": 2 * vectors + asked.X.held // 3}.get(route, 8 * vectors)
+        more = {"direct": 13 * m * m * item, "rk": 2 * vectors + asked.X.held // 3}.get(route, 8 * vectors)
         return int(base + asked.X.held + asked.X.held // 3 + more + (2 * vectors if asked.shift is not None else 0))
     if asked.shift is not None:
         base += 2 * vectors + 8 * item * min(size(asked.X), PART)  # the means, and what is lifted by them

@@ -168,6 +168,14 @@ class Direct:
         """The diagonal of the Gram matrix, where it was formed."""
         return self.columns
 
+    def state(self) -> dict[str, Any] | None:
+        """It is a factor that takes the time, and that is made anew."""
+        return None
+
+    def restore(self, told: dict[str, Any]) -> None:
+        """There is nothing to go on from."""
+        raise ValueError("a factor has no state")
+
 
 def direct(
     problem: Problem,

@@ -25,8 +25,10 @@ from ..core.problem import Problem
 from ..core.sampler import Sampler, take
 from ..engine.lines import Lookup, descend
 from .loop import Round
+from .states import held, narrowed, pick_on, picks_so_far, places, put
 
 BATCH = 64  # columns of K made at a time, for single steps
+MOVING = ("w", "r_w", "v", "r_v", "z", "r_z", "energy", "best")  # of FreshBlocks
 
 
 def ridge_of(problem: Problem) -> np.ndarray:
@@ -93,6 +95,16 @@ class Points:
     def column_norms(self) -> np.ndarray | None:
         """k(x_i, x_i)."""
         return None
+
+    def state(self) -> dict[str, Any] | None:
+        """α, Kα and the picks."""
+        return held(self, "ids", "x", "s") | {"picks": picks_so_far(self.source)}
+
+    def restore(self, told: dict[str, Any]) -> None:
+        """Go on from there."""
+        narrowed(self, told)
+        put(self, told, "x", "s")
+        pick_on(self.source, told["picks"])
 
 
 @dataclass
@@ -204,6 +216,19 @@ class FreshBlocks:
         """Not needed."""
         return None
 
+    def state(self) -> dict[str, Any] | None:
+        """α, its companions and the blocks to come."""
+        told = held(self, "ids", "order", "indefinite", *MOVING) | {"exact": self.quick is self.by}
+        return told | {"random": dict(self.rng.bit_generator.state)}
+
+    def restore(self, told: dict[str, Any]) -> None:
+        """Go on from there."""
+        narrowed(self, told)
+        put(self, told, "indefinite", *MOVING)
+        self.order = places(told["order"], self.by.shape[0], 2 * self.by.shape[0])
+        self.quick = self.by if told["exact"] else self.quick
+        self.rng.bit_generator.state = told["random"]
+
 
 @dataclass
 class Whole:
@@ -260,6 +285,14 @@ class Whole:
     def column_norms(self) -> np.ndarray | None:
         """Not needed."""
         return None
+
+    def state(self) -> dict[str, Any] | None:
+        """It is the factor that takes the time, and that is made anew."""
+        return None
+
+    def restore(self, told: dict[str, Any]) -> None:
+        """There is nothing to go on from."""
+        raise ValueError("a factor has no state")
 
 
 def _cholesky(A: np.ndarray) -> tuple[np.ndarray, bool] | None:

@@ -19,6 +19,7 @@ from ..core.sampler import sampler as make_sampler
 from .choose import Plan
 from .conjugate import Conjugate, Multiply
 from .kernel import Points, block_size, fresh_blocks, points, ridge_of, whole
+from .log import Log
 from .loop import Mover, Outcome, joined, run
 from .pivots import BLOCK, Pivots, pivots
 from .progress import Bar, Progress
@@ -61,6 +62,7 @@ class Way:
     learned: list[str] = field(default_factory=list)
     taken: list[str] = field(default_factory=list)
     preconditioner: Pivots | None = None
+    log: Log | None = None
 
 
 def bytes_of(route: str, X: Any, q: int, leaves: int, rank: int = 0, at_once: int = BLOCK, cores: int = 1) -> int:
@@ -269,7 +271,7 @@ def _take(way: Way, choice: Choice, alpha0: np.ndarray | None) -> Outcome:
     mover = _mover(way, choice, alpha0)
     left = way.stop.max_seconds - (time.perf_counter() - began)
     stop = way.stop._replace(max_seconds=max(left, 0.0))
-    out = run(way.asked, mover, stop, look_first=alpha0 is not None, callback=way.callback, bar=way.bar)
+    out = run(way.asked, mover, stop, look_first=alpha0 is not None, callback=way.callback, bar=way.bar, log=way.log)
     for i in [i for i, c in out.certificates.items() if c.value > 1.0]:  # zero is better
         assert out.column2 is not None
         out.beta[i] = 0.0
@@ -293,8 +295,14 @@ def _mover(way: Way, choice: Choice, alpha0: np.ndarray | None) -> Mover:
     spent = 0.0
     if choice.route == "pcg" and choice.rank:
         if way.preconditioner is None:
-            until = time.perf_counter() + way.stop.max_seconds / 2  # the other half is for steps
-            way.preconditioner = pivots(quick, ridge_of(asked), choice.rank, way.seed, choice.pivots_at_once, until)
+            most = None if way.log is None else way.log.recalled("pivots")  # as many as there was time for, at first
+            until = (
+                time.perf_counter() + way.stop.max_seconds / 2 if most is None else math.inf
+            )  # the rest is for steps
+            lam, at_once = ridge_of(asked), choice.pivots_at_once
+            way.preconditioner = pivots(quick, lam, choice.rank, way.seed, at_once, until, most=most)
+            if way.log is not None:
+                way.log.note("pivots", round(way.preconditioner.passes * g.shape[0]))
             left = way.preconditioner.left
             learn(log, way.learned, f"{len(way.preconditioner.which):,} pivots leave {left:.1e} of the trace of K")
         made = way.preconditioner

@@ -10,6 +10,7 @@ they are taken along again, to be known better. What is looked at in the end is 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from ..core.products import Products
 from ..core.view import with_another
 from .coordinate import Coordinate
 from .loop import Round
+from .states import held, like, put
 
 LOOSE = 0.1  # of ‖1‖: as far as ones are solved at first
 TOO_MUCH = 0.25  # of what steps leave, brought by ones: they are solved to a tenth of that then
@@ -100,6 +102,25 @@ class Level:
     def column_norms(self) -> np.ndarray | None:
         """Those of centred columns are known from the start."""
         return None
+
+    def state(self) -> dict[str, Any] | None:
+        """That of the steps, b, and what is known of ones."""
+        told = {"inner": self.inner.state(), "b": self._b().copy(), "ones": None if self.ones is None else [*self.ones]}
+        return told | held(self, "left", "loose")
+
+    def restore(self, told: dict[str, Any]) -> None:
+        """Go on from there."""
+        x, s = self.inner.view.b.shape[1], self.inner.now.s.shape[1]
+        self.inner.restore(told["inner"])
+        self._b()[:] = like(told["b"], self._b().shape)
+        put(self, told, "left", "loose")
+        ones = told["ones"]
+        self.ones = None if ones is None else (like(ones[0], (x,)), like(ones[1], (s,)))
+        if (ones is None) != bool((self.inner.ids == len(self.problem.y)).any()):
+            raise ValueError("ones are lost")
+
+    def _b(self) -> np.ndarray:
+        return self.inner.now.table["b"][: self.inner.view.b.shape[1]]
 
     @property
     def copied(self) -> int:

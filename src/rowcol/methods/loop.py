@@ -15,6 +15,7 @@ import numpy as np
 from ..core.certify import Certificate, Evidence, certify, certify_residual, hopeless
 from ..core.problem import Problem, answer, explain_values
 from ..core.view import size
+from .log import Log, gone_on, told
 from .progress import Bar, Progress
 from .result import History, Status, count_passes
 from .stop import Stop, Watch, due, slow, verdict
@@ -63,6 +64,12 @@ class Mover(Protocol):
     def column_norms(self) -> np.ndarray | None:
         """‖X_j‖², if known."""
 
+    def state(self) -> dict[str, Any] | None:
+        """What moves, as plain data; None if it had better begin anew, as all it does is a round or two."""
+
+    def restore(self, told: dict[str, Any]) -> None:
+        """Go on from there: of a Mover made in the same way. A ValueError, or the like, if that cannot be."""
+
 
 @dataclass
 class Outcome:
@@ -101,10 +108,12 @@ def run(
     bar: Bar | None = None,
     otherwise: float = np.inf,
     column2: np.ndarray | None = None,
+    log: Log | None = None,
 ) -> Outcome:
     """Advance until every right-hand side has its verdict.
 
-    `otherwise` is what another method would take, in passes: one that is predicted to take longer is left.
+    `otherwise` is what another method would take, in passes: one that is predicted to take longer is left. With a
+    `log` the clock ends no round before its time, so that all of them are the same in any process.
     """
     began = time.perf_counter()
     q, (n, p) = len(problem.y), problem.X.shape
@@ -112,53 +121,67 @@ def run(
     out = Outcome(beta.copy(), np.zeros((q, n), beta.dtype), None if alpha is None else alpha.copy())
     out.column2, out.slope = np.full(p, -1.0) if column2 is None else column2, np.zeros_like(out.beta)
     watches = [Watch() for _ in range(q)]
-    ended: Status | None = None
+    ended: Status | None = None  # by its own limits; what cuts it short is the clock, or a callback
+    cut: Status | None = None
+    past = None if log is None else log.begin()
+    if log is not None and past is not None:
+        ended, done = gone_on(log, past, out, watches, mover)
+        if done:
+            return out
+    before, deadline = (out.history.seconds or [0.0])[-1], np.inf if log is not None else began + stop.max_seconds
     plain_rows = problem.alpha == 0 and mover.needs_solution
     aim = getattr(mover, "aim", 0.5)
 
     with ExitStack() as stack:
         if bar is not None:
             stack.callback(bar.close)
-        if look_first:
+        if look_first and past is None:
             _look(problem, mover, np.ones(q, bool), watches, stop, out, None, plain_rows)
             out.at_start = len(out.statuses)
-        while mover.ids.size and ended is None:
-            ids = mover.ids
-            try:
-                now = mover.advance(stop.max_passes - out.passes, began + stop.max_seconds)
-            except KeyboardInterrupt:  # once: what is there is looked at and returned; twice is taken as meant
-                ended = Status.INTERRUPTED
-                break
-            if not np.isfinite(now.gain).all():
-                raise ValueError(explain_values(problem.X))
-            out.steps += now.steps
-            out.passes += now.passes
-            _record(out, time.perf_counter() - began, now.gain / max(now.steps, 1), ids, q)
-            for i, value, gained in zip(ids, now.estimate, now.gain, strict=True):
-                watches[i].estimate = float(value)
-                watches[i].track.append((out.passes, float(value)))
-                watches[i].rounds.append((now.steps, float(gained)))
-            if time.perf_counter() - began > stop.max_seconds:
-                ended = Status.SECONDS
-            which = np.array([due(watches[i], stop, out.passes, mover.patience, aim) for i in ids], bool)
-            stuck = np.zeros(ids.size, bool) if now.stuck is None else now.stuck
-            if (which | stuck).any():
-                _look(problem, mover, which | stuck, watches, stop, out, None, plain_rows, stuck)
-            if ended is None and out.passes >= stop.max_passes * (1 - 1e-12):
-                ended = Status.PASSES
-            if ended is None and any(slow(watches[i], stop, otherwise) for i in mover.ids):
-                ended, out.rate = Status.SLOW, watches[mover.ids[0]].rate
-            latest = out.history.certificate[-1][2] if out.history.certificate else None
-            if bar is not None:
-                worst = max((w.factor * w.estimate for w in watches), default=0.0)
-                bar.show(out.passes, time.perf_counter() - began, latest, worst)
-            if callback is not None:
-                out.beta[mover.ids] = mover.answers()[0]
-                x = answer(problem, out.beta)
-                if callback(Progress(out.passes, out.steps, time.perf_counter() - began, x, latest)):
-                    ended = Status.CALLBACK if ended in (None, Status.SLOW) else ended
+        try:
+            while mover.ids.size and ended is None and cut is None:
+                ids = mover.ids
+                now = mover.advance(stop.max_passes - out.passes, deadline)
+                if not np.isfinite(now.gain).all():
+                    raise ValueError(explain_values(problem.X))
+                out.steps += now.steps
+                out.passes += now.passes
+                _record(out, before + time.perf_counter() - began, now.gain / max(now.steps, 1), ids, q)
+                for i, value, gained in zip(ids, now.estimate, now.gain, strict=True):
+                    watches[i].estimate = float(value)
+                    watches[i].track.append((out.passes, float(value)))
+                    watches[i].rounds.append((now.steps, float(gained)))
+                late = time.perf_counter() - began > stop.max_seconds
+                which = np.array([due(watches[i], stop, out.passes, mover.patience, aim) for i in ids], bool)
+                stuck = np.zeros(ids.size, bool) if now.stuck is None else now.stuck
+                if (which | stuck).any():
+                    _look(problem, mover, which | stuck, watches, stop, out, None, plain_rows, stuck)
+                if out.passes >= stop.max_passes * (1 - 1e-12):
+                    ended = Status.PASSES
+                if ended is None and any(slow(watches[i], stop, otherwise) for i in mover.ids):
+                    ended, out.rate = Status.SLOW, watches[mover.ids[0]].rate
+                latest = out.history.certificate[-1][2] if out.history.certificate else None
+                if bar is not None:
+                    worst = max((w.factor * w.estimate for w in watches), default=0.0)
+                    bar.show(out.passes, before + time.perf_counter() - began, latest, worst)
+                if callback is not None:
+                    out.beta[mover.ids] = mover.answers()[0]
+                    x = answer(problem, out.beta)
+                    if callback(Progress(out.passes, out.steps, before + time.perf_counter() - began, x, latest)):
+                        cut = Status.CALLBACK
+                cut = Status.SECONDS if late else cut
+                if log is not None and mover.ids.size:
+                    log.offer(partial(told, out, watches, mover, ended, False), out.passes, now=cut is not None)
+        except KeyboardInterrupt:  # once: what is there is looked at, and returned; twice is taken as meant
+            cut = Status.INTERRUPTED
+            if log is not None:
+                log.ended = True  # this round is not whole: what was written before it stays
         if mover.ids.size:
+            if cut is Status.SECONDS or (cut is not None and ended in (None, Status.SLOW)):
+                ended = cut
             _look(problem, mover, np.ones(mover.ids.size, bool), watches, stop, out, ended, plain_rows)
+    if log is not None:
+        log.finish(partial(told, out, watches, mover, None, True))
     return out
 
 

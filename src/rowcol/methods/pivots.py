@@ -70,8 +70,9 @@ def pivots(
     at_once: int = BLOCK,
     deadline: float = np.inf,
     floor: float = FLOOR,
+    most: int | None = None,
 ) -> Pivots:
-    """A preconditioner of at most this rank; of less where nothing is left of K, or no time."""
+    """A preconditioner of at most this rank; of less where nothing is left of K, or no time, or after `most` pivots."""
     n, rng = g.shape[0], np.random.default_rng(seed)
     F, which, k = np.empty((rank, n), np.float32), np.empty(rank, np.int64), 0
     rest = np.maximum(diagonal(g), 0.0)
@@ -82,7 +83,7 @@ def pivots(
     room = np.empty((min(at_once, rank), n), np.float32)
     for _ in range(rank):  # a round keeps one pivot or more
         ends = np.cumsum(rest)
-        if k == rank or not ends[-1] > SPENT * whole or time.perf_counter() > deadline:
+        if k >= (rank if most is None else most) or not ends[-1] > SPENT * whole or time.perf_counter() > deadline:
             break
         drawn = np.minimum(np.searchsorted(ends, rng.random(at_once) * ends[-1], side="right"), n - 1)
         drawn = drawn[np.sort(np.unique(drawn, return_index=True)[1])]  # each once, in the order they came

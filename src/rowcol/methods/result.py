@@ -26,6 +26,10 @@ class StartWarning(UserWarning):
     """The start x0 changes which solution can be reached."""
 
 
+class CheckpointWarning(UserWarning):
+    """A checkpoint could not be written; the solve goes on, and the last one that could be stays as it is."""
+
+
 def warn(message: str, kind: type[Warning]) -> None:
     """Warn of the line that called rowcol, however deep in it this is."""
     names = (frame.f_globals.get("__name__", "") for frame, _ in walk_stack(sys._getframe()))

@@ -207,6 +207,7 @@ def _take(
         bar=way.bar,
         otherwise=_otherwise(way, given, route, side),
         column2=way.column2,
+        log=way.log,
     )
     if out.column2 is not None and (out.column2 >= 0).all():
         way.column2 = out.column2

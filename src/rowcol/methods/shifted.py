@@ -9,6 +9,7 @@ corrected; where an exact look finds that a column is not there yet, plain conju
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,23 @@ from ..core.problem import Problem
 from ..core.products import Products, back, conormal, normal
 from .conjugate import Conjugate, conjugate, dot
 from .loop import Round
+from .states import held, places, put
+
+MOVING = (
+    "ids",
+    "base",
+    "low",
+    "r",
+    "p",
+    "x",
+    "d",
+    "zeta",
+    "zeta_before",
+    "step_before",
+    "turn_before",
+    "live",
+    "moving",
+)
 
 
 @dataclass
@@ -149,6 +167,22 @@ class Shifted:
     def column_norms(self) -> np.ndarray | None:
         """Those of the first look are kept by the loop."""
         return None
+
+    def state(self) -> dict[str, Any] | None:
+        """The recurrence, and that of what goes on where it failed."""
+        return held(self, "failed", *MOVING) | {"then": None if self.then is None else self.then.state()}
+
+    def restore(self, told: dict[str, Any]) -> None:
+        """Go on from there."""
+        mask = np.isin(self.ids, places(told["ids"], self.ids.size, self.ids.size))
+        k = places(told["live"], int(mask.sum()), self.ids.size).size
+        self.keep(mask)
+        self.live, self.moving, self.d = np.arange(k), self.moving[:k], self.d[:k]
+        put(self, told, "failed", *MOVING)
+        places(self.base, len(self.low), self.ids.size)
+        if told["then"] is not None:
+            self.then = conjugate(self.problem, self.by, self.side, None, None)
+            self.then.restore(told["then"])
 
 
 def shifted(problem: Problem, by: Products, side: str, base: np.ndarray, tol: float) -> Shifted:

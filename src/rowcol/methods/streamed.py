@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from ..core.sampler import sampler, take
 from ..core.view import beta, dual, rows, state
 from .coordinate import coordinate
 from .loop import Round
+from .states import held, narrowed, put
 from .way import Way
 
 
@@ -78,6 +80,15 @@ class Streamed:
     def keep(self, mask: np.ndarray) -> None:
         """Go on with some right-hand sides only."""
         self.ids, self.alpha, self.beta = self.ids[mask], self.alpha[mask], self.beta[mask]
+
+    def state(self) -> dict[str, Any] | None:
+        """α, β and how many passes: each has its own order, which comes from the seed."""
+        return held(self, "ids", "alpha", "beta", "passes")
+
+    def restore(self, told: dict[str, Any]) -> None:
+        """Go on from there."""
+        narrowed(self, told)
+        put(self, told, "alpha", "beta", "passes")
 
     def column_norms(self) -> np.ndarray | None:
         """Not known: lines are rows."""

@@ -13,6 +13,7 @@ from ..core.problem import Problem
 from .conjugate import Precondition
 from .factor import Factor
 from .given import held_by
+from .log import Log
 from .progress import Bar, Progress
 from .sketch import Sketched
 from .stop import Stop
@@ -60,6 +61,7 @@ class Way:
     factor: Factor | None = None  # of all of X, where one was made
     column2: np.ndarray | None = None  # ‖W^½X_j‖², once known
     compiling: float = 0.0  # seconds, of the products of this route
+    log: Log | None = None
 
     def __post_init__(self) -> None:
         if self.asked.shift is not None and self.asked.shift.column2 is not None:

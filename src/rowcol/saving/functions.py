@@ -15,7 +15,7 @@ from ..core.gram import NARROW, WIDE, Gram
 from ..core.kernels import Precomputed
 from ..core.recipes import Kernel
 from ..core.sides import Leaf, leaves_of, points, settle, side_of, symmetric
-from .plain import Packing, Unpacking
+from ..files.plain import Packing, Unpacking
 
 NUMBERS = ("coefficients", "intercept", "bound", "centre", "centre2", "blur", "ridge", "places", "live", "centers")
 SETTLED = ("centre", "dots", "reach", "error", "bound")

@@ -27,17 +27,18 @@ from ..estimators.least_squares import LeastSquares
 from ..estimators.linear import Ridge
 from ..estimators.ridge_classifier import RidgeClassifier
 from ..estimators.ridge_cv import RidgeCV
+from ..files.archive import read, write
 from ..files.encoder import Encoder
+from ..files.plain import KNOWN, Packing, Unpacking
 from ..methods.result import Asked, Result
-from .archive import read, write
 from .functions import packed, unpacked
-from .plain import Packing, Unpacking
 
 log = logging.getLogger(__name__)
 
 FORMAT = 1  # goes up by one when an older rowcol could no longer read what is written
 THREADS = 64  # a file may ask for this many, or for as many as there are cores
 
+CLASSES = KNOWN | {"Calibration": Calibration}
 SEEN = ("n_features_in_", "feature_names_in_", "n_iter_", "result_", "intercept_", "dual_coef_")
 LINEAR = (*SEEN, "coef_", "solver_")
 POINTS = ("X_fit_", *SEEN)  # the points first: the function is of them
@@ -83,7 +84,7 @@ def save(model: Any, path: str | Path, *, encoder: Encoder | None = None) -> Non
     if ESTIMATORS.get(name, (None,))[0] is not type(model):
         raise TypeError(f"a model is saved if it is one of {', '.join(ESTIMATORS)}, and this is {name}")
     check_is_fitted(model)
-    packing = Packing(special=_packed)
+    packing = Packing(special=_packed, known=CLASSES)
     parameters, left_out = _parameters(model, packing)
     learned = {one: packing.pack(vars(model)[one]) for one in ESTIMATORS[name][1] if one in vars(model)}
     tree = {
@@ -103,6 +104,9 @@ def _parameters(model: Any, packing: Packing) -> tuple[dict[str, Any], list[str]
     """The parameters as JSON, and which of them are no plain data: only a kernel must not be among these."""
     told, left_out = {}, []
     for name, value in model.get_params(deep=False).items():
+        if name == "checkpoint":  # it is of a fit, and not of what was fitted
+            left_out += [name] if value is not None else []
+            continue
         try:
             told[name] = packing.pack(value)
         except TypeError as wrong:
@@ -163,7 +167,7 @@ def load(path: str | Path, *, encoder: bool = False) -> Any:
 
 def _model(tree: dict[str, Any], arrays: list[np.ndarray]) -> Any:
     kind, names = ESTIMATORS[tree["estimator"]]
-    unpacking = Unpacking(arrays)
+    unpacking = Unpacking(arrays, known=CLASSES)
     parameters = {key: unpacking.unpack(one) for key, one in tree["parameters"].items()}
     if not set(parameters) <= set(inspect.signature(kind).parameters):
         raise ValueError("it has other parameters")

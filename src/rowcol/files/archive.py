@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.lib import format as npy
 
-from ..files.writing import written
+from .writing import written
 
 TREE = "model.json"
 MOST = 10_000  # members
@@ -24,17 +24,17 @@ PART = 1 << 24  # bytes read at a time
 KINDS = "biufcU"  # of numbers and of text: no objects, no records
 
 
-def write(path: str | Path, tree: dict[str, Any], arrays: list[np.ndarray]) -> None:
-    """Write a tree and its arrays, all or nothing; the same ones make the same bytes."""
+def write(path: str | Path, tree: dict[str, Any], arrays: list[np.ndarray], name: str = TREE) -> None:
+    """Write a tree, by this name, and its arrays, all or nothing; the same ones make the same bytes."""
     with written(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as held:
-        with held.open(zipfile.ZipInfo(TREE), "w") as member:
+        with held.open(zipfile.ZipInfo(name), "w") as member:
             member.write(json.dumps(tree, ensure_ascii=False, allow_nan=False, indent=1).encode())
         for k, array in enumerate(arrays):
             with held.open(zipfile.ZipInfo(f"{k}.npy"), "w", force_zip64=True) as member:
                 npy.write_array(member, array, allow_pickle=False)
 
 
-def read(path: str | Path) -> tuple[dict[str, Any], list[np.ndarray]]:
+def read(path: str | Path, name: str = TREE, what: str = "model") -> tuple[dict[str, Any], list[np.ndarray]]:
     """The tree and its arrays; a ValueError that names the file if it is none, or has been damaged."""
     path = Path(path)
     if not path.exists():
@@ -43,30 +43,30 @@ def read(path: str | Path) -> tuple[dict[str, Any], list[np.ndarray]]:
         raise IsADirectoryError(f"{path} is a folder: name a file in it")
     try:
         with open(path, "rb") as file, zipfile.ZipFile(file) as held:
-            return _read(held, os.fstat(file.fileno()).st_size)
+            return _read(held, os.fstat(file.fileno()).st_size, name)
     except (PermissionError, MemoryError):
         raise
     except Exception as wrong:  # whatever forged or cut bytes make a reader say
         told = (str(wrong).splitlines() or [type(wrong).__name__])[0][:200]
-        raise ValueError(f"{path.name} is no model of rowcol, or it is damaged: {told}") from wrong
+        raise ValueError(f"{path.name} is no {what} of rowcol, or it is damaged: {told}") from wrong
 
 
-def _read(held: zipfile.ZipFile, size: int) -> tuple[dict[str, Any], list[np.ndarray]]:
+def _read(held: zipfile.ZipFile, size: int, name: str) -> tuple[dict[str, Any], list[np.ndarray]]:
     members = held.infolist()
     if len(members) > MOST:
         raise ValueError(f"it has {len(members):,} parts")
     names = [one.filename for one in members]
-    if sorted(names) != sorted([TREE, *(f"{k}.npy" for k in range(len(names) - 1))]):
-        raise ValueError(f"its parts are not {TREE} and numbered .npy files")
+    if sorted(names) != sorted([name, *(f"{k}.npy" for k in range(len(names) - 1))]):
+        raise ValueError(f"its parts are not {name} and numbered .npy files")
     if any(one.compress_type != zipfile.ZIP_STORED or one.file_size != one.compress_size for one in members):
         raise ValueError("its parts are not stored as they are")
     if sum(one.file_size for one in members) > size:
         raise ValueError("its parts are larger than the file")
-    if held.getinfo(TREE).file_size > LONGEST:
-        raise ValueError(f"{TREE} is too large")
-    tree = json.loads(held.read(TREE).decode())
+    if held.getinfo(name).file_size > LONGEST:
+        raise ValueError(f"{name} is too large")
+    tree = json.loads(held.read(name).decode())
     if not isinstance(tree, dict):
-        raise ValueError(f"{TREE} holds no model")
+        raise ValueError(f"{name} holds no model")
     return tree, [_array(held, held.getinfo(f"{k}.npy")) for k in range(len(names) - 1)]
 
 

@@ -26,7 +26,6 @@ import scipy.sparse as sp
 
 from ..core import kernels, recipes
 from ..core.certify import Certificate
-from ..estimators.calibration import Calibration
 from ..methods.choose import Plan
 from ..methods.result import History, Result, Status
 
@@ -34,7 +33,7 @@ KERNELS = (
     *(kernels.RBF, kernels.Laplacian, kernels.Matern, kernels.Polynomial, kernels.Linear, kernels.Sigmoid),
     *(kernels.Cosine, kernels.Chi2, kernels.Precomputed, recipes.Sum, recipes.Product, recipes.Scaled),
 )
-KNOWN: dict[str, Any] = {one.__name__: one for one in (*KERNELS, Certificate, Calibration, Plan, History, Result)}
+KNOWN: dict[str, Any] = {one.__name__: one for one in (*KERNELS, Certificate, Plan, History, Result)}
 
 
 @dataclass
@@ -44,6 +43,7 @@ class Packing:
     arrays: list[np.ndarray] = field(default_factory=list)
     places: dict[int, int] = field(default_factory=dict)  # the same array is stored once
     special: Callable[[Any, Packing], Any] = lambda value, packing: None
+    known: dict[str, Any] = field(default_factory=lambda: KNOWN)  # classes, by their names
 
     def pack(self, value: Any) -> Any:
         """A value as JSON; a TypeError if it is no plain data."""
@@ -66,7 +66,7 @@ class Packing:
         if special is not None:
             return special
         name = type(value).__name__
-        if KNOWN.get(name) is not type(value):
+        if self.known.get(name) is not type(value):
             code = callable(value) or isinstance(value, kernels.Function)
             raise TypeError("a function cannot be saved, as nothing in a file is code" if code else f"{name} cannot be")
         return {"$is": name, "fields": {one: self.pack(getattr(value, one)) for one in names_of(type(value))}}
@@ -104,6 +104,7 @@ class Unpacking:
 
     arrays: list[np.ndarray]
     special: dict[str, Callable[[dict, Unpacking], Any]] = field(default_factory=dict)
+    known: dict[str, Any] = field(default_factory=lambda: KNOWN)
 
     def unpack(self, told: Any) -> Any:
         """The value that JSON says."""
@@ -166,7 +167,7 @@ class Unpacking:
         return Status[told["$status"]]
 
     def _is(self, told: dict) -> Any:
-        kind = KNOWN[told["$is"]]
+        kind = self.known[told["$is"]]
         held = {name: self.unpack(one) for name, one in told["fields"].items()}
         if set(held) != set(names_of(kind)):
             raise ValueError(f"{told['$is']} has other fields")
