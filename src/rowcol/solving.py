@@ -30,6 +30,7 @@ from .methods.result import WORST_FIRST, Asked, Result, StartWarning, Status, wa
 from .methods.routes import follow
 from .methods.saying import announce, conclude
 from .methods.way import Kept, Way
+from .methods.which import which_solution
 from .places.opening import gathered, placed
 
 log = logging.getLogger(__name__)
@@ -304,7 +305,7 @@ def result_for(asked: Problem, how: How, x0: Any, kept: Kept, began: float, fit_
         dual=dual if dual is not None and np.isfinite(dual).all() else None,
         status=status,
         message=message,
-        solution=_which(asked, way, status, outcome, clean_start),
+        solution=which_solution(asked, way, status, outcome, clean_start),
         method=" → ".join(routes),
         sampler=outcome.sampler,
         passes=outcome.passes,
@@ -366,41 +367,3 @@ def _at_bound(asked: Problem, x: np.ndarray) -> Any:
     low, high = asked.bounds
     at = (low == x.T) | (high == x.T)
     return int(at.sum()) if asked.single else at.sum(axis=1)
-
-
-def _which(asked: Problem, way: Way, status: Status, outcome: Outcome, clean_start: bool) -> str:
-    """Which solution this is: no more is claimed than the method and its start warrant."""
-    if status is not Status.CONVERGED:
-        return "not converged"
-    if asked.bounds is not None:
-        return f"{'ridge' if asked.alpha > 0 else 'least squares'} within bounds"
-    if asked.alpha > 0:
-        return "ridge"
-    exact = all(c.kind == "residual" for c in outcome.certificates.values())
-    n, p = asked.X.shape
-    factor = way.factor
-    if outcome.at_start and not clean_start:
-        factor = None
-    sampled = way.taken[-1].startswith("subset")
-    if sampled and factor is not None and factor.rank < p:  # in the row space of the sample, and so of X
-        return "minimum norm" if exact else "least squares (the only one if X has full column rank)"
-    if factor is not None and (sampled or way.taken[-1].startswith("direct")):
-        if n >= p and factor.rank == p:
-            return "unique" if exact else "least squares"
-        cut = (
-            ""
-            if factor.rank == min(n, p)
-            else (
-                f" (rank {factor.rank} of {min(n, p)}: singular values below {factor.cut:.0e} of the largest are zero)"
-            )
-        )
-        return ("minimum norm" if exact else "minimum-norm least squares") + cut
-    # a factor was left because what it took as zero mattered: what counts as the row space is then not settled
-    unsettled = factor is not None and factor.rank < min(n, p) and any(t.startswith("direct") for t in way.taken)
-    if unsettled or not way.proven or not clean_start:
-        unclaimed = "one of many" if p > n else "the only one if X has full column rank"
-        return f"{'a solution' if exact else 'least squares'} ({unclaimed})"
-    if exact:
-        return "minimum norm"
-    alike = " (columns of an operator taken as alike)" if isinstance(asked.X, LinearOperator) else ""
-    return "minimum-norm least squares" + alike

@@ -24,8 +24,7 @@ import numpy as np
 
 from ..core.certify import Evidence
 from ..core.problem import Problem, ridge_of
-from ..core.products import Products, back, conormal, normal, norms_of, residual_pass, times
-from ..core.sums import sums
+from ..core.products import Products, back, conormal, normal, times
 from ..core.view import State, View, known_diag, narrow, pieces, unknowns
 from ..engine.lines import descend
 from .coordinate import from_slopes, refresh
@@ -33,7 +32,6 @@ from .loop import Round
 from .states import held, narrowed, optional, put
 
 RUNAWAY = 1e8  # times the first estimate: hopeless
-UNLIKE = 10.0  # columns that differ in size by more are scaled alike
 
 SWEPT = ("x", "gamma", "direction", "value", "strikes", "travel")
 MOVING = (*SWEPT, "s", "g", "spent", "typical", "rho2", "indefinite")  # of Conjugate; SWEPT is of Sweeps, too
@@ -246,36 +244,6 @@ def conjugate(
     made = Conjugate(problem, by, side, ids, beta, None, seen.slope - lam * beta, precondition)
     made.rho2 = seen.rho2
     return made
-
-
-def jacobi(
-    problem: Problem, by: Products, seed: np.random.SeedSequence, column2: np.ndarray | None
-) -> Precondition | None:
-    """1/(‖X_j‖² + λ) where columns are of different size, which a few rows tell; None where they are not."""
-    n = problem.X.shape[0]
-    if by.side == "operator":
-        return None
-    if column2 is None and not (hasattr(problem.X, "format") or by.side == "place"):
-        where = np.sort(np.random.default_rng(seed).choice(n, min(n, 200), replace=False))
-        tall = (np.abs(problem.X[where]) ** 2).sum(axis=0)
-        if float(tall.max()) <= UNLIKE**2 * float(tall.min()):
-            return None
-    if column2 is not None:
-        norms = column2
-    elif by.side == "place":
-        norms = np.asarray(sums(by, *_nothing(problem)[:2], None, None, True).squares)  # a pass: many are to come
-    else:
-        norms = norms_of(by) if by.side == "cols" else residual_pass(by, *_nothing(problem), True)[2]
-    if norms.max() + problem.alpha <= UNLIKE**2 * (norms[norms > 0].min(initial=np.inf) + problem.alpha):
-        return None
-    curvature = norms + problem.alpha
-    share = np.divide(1.0, curvature, out=np.zeros_like(curvature), where=curvature > 0)
-    return lambda g: share * g
-
-
-def _nothing(problem: Problem) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    (n, p), kind = problem.X.shape, problem.y.dtype
-    return np.zeros((1, n), kind), np.zeros((1, p), kind), np.ones(n)
 
 
 @dataclass

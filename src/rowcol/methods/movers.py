@@ -16,10 +16,11 @@ from ..core.sampler import sampler as make_sampler
 from ..core.sampler import take
 from ..core.view import both, cols, rows, unknowns
 from . import coordinate, extended
+from .alike import jacobi
 from .blocks import blocks
 from .bounded import bounded
 from .choose import SIDE_OF, Choice
-from .conjugate import Seen, conjugate, jacobi, sweeps
+from .conjugate import Seen, conjugate, sweeps
 from .costs import BY_LINES
 from .direct import direct
 from .level import level, one_more, with_one
