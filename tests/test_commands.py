@@ -107,13 +107,17 @@ def test_what_did_not_converge_is_exit_code_one_and_still_written():
 
 @pytest.mark.parametrize(
     "words",
-    [("solve", "train.csv"), ("fit", "train.csv", "-o", "h.rowcol"), ("fit", "train.csv", "--cv", "-o", "h.rowcol")],
+    [
+        ("solve", "train.csv", "--intercept"),
+        ("fit", "train.csv", "-o", "h.rowcol"),
+        ("fit", "train.csv", "--cv", "-o", "h.rowcol"),
+    ],
 )
 def test_a_page_tells_of_it_by_the_names_of_columns(words):
     done = ok(*words, "--target", "price", "--one-hot", "town", "--drop", "dear", "--html", "told.html")
     assert done.stdout.endswith("Look at told.html\n")
     page = Path("told.html").read_text(encoding="utf-8")
-    assert all(f">{name}<" in page for name in ("größe", "age", "town=東京"))
+    assert all(f">{name}<" in page for name in ("(intercept)", "größe", "age", "town=東京"))
 
 
 @pytest.mark.parametrize(
