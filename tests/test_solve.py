@@ -598,7 +598,7 @@ def test_import_is_light_and_a_warm_start_is_quick():
     run_script(START)  # warms the cache
     times = [tuple(map(float, run_script(START).split())) for _ in range(3)]
     assert min(t[0] for t in times) < min(t[1] for t in times), "dearer than NumPy; it takes about a third of that"
-    # of the processor, Python's own start included, as others may share it; `make speed` prints seconds: 0.8 on a quiet one
+    # of the processor, Python's start included, as others may share it; `make speed` prints seconds: 0.8 if quiet
     assert min(t[2] for t in times) < 2.0
 
 
