@@ -10,12 +10,14 @@ import ctypes, json, os, resource, signal, sys, threading
 import numpy
 import pandas, pyarrow.feather, pyarrow.parquet, sklearn.kernel_ridge
 import rowcol.__main__, rowcol.cli, rowcol.files.encoder, rowcol.files.matrices, rowcol.saving.models, rowcol.solving
-import rowcol.racing.contest, rowcol.show.reporting
+import rowcol.racing.contest, rowcol.show.page, rowcol.show.reporting
 some = numpy.random.default_rng(0).standard_normal((30, 3))
 rowcol.KernelRidge(kernel="rbf").fit(some, some[:, 0]).predict(some)  # compiled code is loaded once
 rowcol.solve(some, some[:, 0])
 for line in sys.stdin:
     job = json.loads(line)
+    if {"--html", "report"} & set(job["words"]):
+        rowcol.show.page._engine()  # seconds to make, and then kept
     child = os.fork()  # all is imported once, and each command has a process, with an end of its own
     if not child:
         if job["stdout"] == "closed":
@@ -35,6 +37,8 @@ for line in sys.stdin:
         if job.get("nobody") and os.geteuid() == 0:  # without its capabilities root, too, obeys permissions
             number = ctypes.c_uint32
             assert ctypes.CDLL(None).capset((number * 2)(0x20080522, 0), (number * 6)()) == 0
+        if job.get("encoding"):
+            sys.stdout.reconfigure(encoding=job["encoding"], errors="strict")
         sys.argv = ["rowcol", *job["words"]]
         try:
             rowcol.__main__.main()
@@ -46,6 +50,7 @@ for line in sys.stdin:
             code = 120
         os._exit(code)
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+os._exit(0)  # Python's own end takes seconds
 """
 
 

@@ -1,6 +1,8 @@
 """The commands that solve, fit, predict and evaluate: against scikit-learn, and with input of every bad kind."""
 
 import json
+import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -101,6 +103,38 @@ def test_what_did_not_converge_is_exit_code_one_and_still_written():
     assert done.stderr.count("\n") == 1
     assert len(pd.read_csv("rough.csv")) == 100
     assert "and 80 more" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("solve", "train.csv", "--intercept"),
+        ("fit", "train.csv", "-o", "h.rowcol"),
+        ("fit", "train.csv", "--cv", "-o", "h.rowcol"),
+    ],
+)
+def test_a_page_tells_of_it_by_the_names_of_columns(words):
+    done = ok(*words, "--target", "price", "--one-hot", "town", "--drop", "dear", "--html", "told.html")
+    assert done.stdout.endswith("Look at told.html\n")
+    page = Path("told.html").read_text(encoding="utf-8")
+    assert all(f">{name}<" in page for name in ("(intercept)", "größe", "age", "town=東京"))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("solve", "train.csv", "--target", "price", "--html", "no.html"),
+        ("fit", "train.csv", "--target", "price", "-o", "no.rowcol", "--html", "no.html"),
+        ("bench", "--html", "no.html"),
+        ("study", "--quick", "--out", "no.html"),
+    ],
+)
+def test_what_a_page_needs_is_asked_for_before_any_work(words, monkeypatch):
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    done = ok(*words, code=2)
+    assert done.stderr == "error: reports need vl-convert-python: pip install 'rowcol[report]'\n"
+    assert not done.stdout
+    assert not list(Path().glob("no.*"))
 
 
 # --- fit, predict, evaluate ------------------------------------------------------------------------------------------
@@ -220,6 +254,7 @@ def bad(folder):
     wide = ",".join(f"c{j}" for j in range(100_000))
     (folder / "wide.csv").write_text(wide + "\n" + ",".join(["1"] * 100_000) + "\n")
     (folder / "escape.csv").write_text("\x1b[31mred\x1b[0m,y\nx,1\nz,2\n")
+    (folder / "hole.csv").write_text("a,y\n1,2\n,3\n")
     (folder / "file").write_text("not a folder")
     (folder / "full.csv").symlink_to("/dev/full")
     rowcol.save(rowcol.Ridge().fit(TRAIN[["größe", "age"]], TRAIN["price"]), folder / "good.rowcol")
@@ -244,7 +279,11 @@ BAD = {
     "decimal commas": (("solve", "commas.csv", "--target", "y"), "column 'a' has decimal commas (1,5)"),
     "semicolons": (("solve", "semicolons.csv", "--target", "y"), "(1,5): read them by --decimal ,"),
     "escapes": (("solve", "escape.csv", "--target", "y"), "is text"),
-    "text": (("fit", "train.csv", "--target", "price", "-o", "x.rowcol"), "column 'town' is text (3 different)"),
+    "text": (("fit", "train.csv", "--target", "price", "-o", "x.rowcol"), "encode it (--one-hot, or --target-encode)"),
+    "text, solving": (SOLVE, "column 'town' is text (3 different): encode it (--one-hot) or leave it out (--drop)"),
+    "a hole": (("solve", "hole.csv", "--target", "y"), "fill in means (--missing mean) or leave out such rows (--m"),
+    "no file, no target": (("solve", "none.csv"), "there is no file none.csv"),
+    "a model to report": (("report", "good.rowcol"), "is reported by its own --html"),
     "text target": (("solve", "train.csv", "--target", "town"), "is text, such as"),
     "classes of fractions": ((*FIT, "--model", "ridge-classifier", "-o", "x.rowcol"), "has fractions"),
     "no target": (("solve", "train.csv"), "say which column is y by --target"),

@@ -270,12 +270,12 @@ def test_the_same_seed_gives_the_same_bits():
 
 def test_it_keeps_to_its_seconds_and_says_so():
     X, y = teacher(4000)
-    began = time.perf_counter()
+    began = time.process_time()  # others may share the processor
     with pytest.warns(rowcol.ConvergenceWarning):
         model = rowcol.KernelRidgeCV(
             alphas=[1e-9], kernel=kernels.Matern(nu=0.5), tol=1e-12, max_seconds=1.0, random_state=0
         ).fit(X, y)
-    assert time.perf_counter() - began < 30  # a compilation may come in between
+    assert time.process_time() - began < 30  # a compilation may come in between
     assert np.isfinite(model.predict(X[:5])).all()
 
 

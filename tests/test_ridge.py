@@ -37,7 +37,9 @@ def checks():
     for estimator in ESTIMATORS + VARIED:
         for one, check in estimator_checks_generator(estimator):
             name = getattr(check, "func", check).__name__
-            if name not in NOT_FOR_US:
+            dense = not estimator.__sklearn_tags__().input_tags.sparse
+            # scikit-learn 1.6 asks this of everyone, later releases of those who say that they take sparse X
+            if name not in NOT_FOR_US and not (dense and name == "check_sample_weight_equivalence_on_sparse_data"):
                 yield pytest.param(one, check, id=f"{estimator}-{name}".replace("\n", ""))
 
 

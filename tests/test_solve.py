@@ -579,7 +579,7 @@ X = np.random.default_rng(0).standard_normal((300, 40))
 rowcol.solve(X, X @ np.ones(40), method="rk", random_state=0)
 dear = {"sklearn", "scipy.optimize", "scipy.stats", "dask", "matplotlib", "pandas", "pyarrow", "h5py", "typer", "rich"}
 assert not dear & set(sys.modules), f"a solve loads {dear & set(sys.modules)}"
-print(imported, numpy, time.perf_counter() - start)
+print(imported, numpy, time.process_time())
 """
 HELP = """
 import sys
@@ -598,7 +598,8 @@ def test_import_is_light_and_a_warm_start_is_quick():
     run_script(START)  # warms the cache
     times = [tuple(map(float, run_script(START).split())) for _ in range(3)]
     assert min(t[0] for t in times) < min(t[1] for t in times), "dearer than NumPy; it takes about a third of that"
-    assert min(t[2] for t in times) < 2.0  # 0.8 s on a quiet machine: the figure is printed by `make speed`
+    # of the processor, Python's start included, as others may share it; `make speed` prints seconds: 0.8 if quiet
+    assert min(t[2] for t in times) < 2.0
 
 
 @pytest.mark.parametrize("words", [["--help"], ["--version"], ["solve", "--help"]])

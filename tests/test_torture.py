@@ -278,16 +278,11 @@ main()
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "error: stopped\n")
 
 
-def test_a_terminal_without_greek_letters(folder):
-    done = subprocess.run(
-        [sys.executable, "-m", "rowcol", "solve", "train.csv", "--target", "price", "--columns", "größe"],
-        capture_output=True,
-        cwd=folder,
-        env={**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"},
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (0, b"")
-    assert b"\n  gr??e " in done.stdout
+def test_a_terminal_without_greek_letters(command):
+    words = ("solve", "train.csv", "--target", "price", "--columns", "größe")
+    code, told, wrong = command(*words, encoding="ascii")
+    assert (code, wrong) == (0, "")
+    assert "\n  gr??e " in told
 
 
 class Person:

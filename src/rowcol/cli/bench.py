@@ -16,6 +16,7 @@ from .common import (
     Columns,
     Decimal,
     Drop,
+    Html,
     Interrupt,
     Missing,
     OneHot,
@@ -26,6 +27,7 @@ from .common import (
     app,
     jsonable,
     note,
+    reportable,
     say,
     say_json,
 )
@@ -53,7 +55,7 @@ def bench(
     decimal: Decimal = ".",
     standardize: Standardize = False,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the results here, as .json.")] = None,
-    html: Annotated[Path | None, typer.Option(help="Write a report here, as .html.")] = None,
+    html: Html = None,
     as_json: AsJson = False,
 ) -> None:
     """Race rowcol against SciPy, LAPACK and scikit-learn on this machine: seconds to a verified error.
@@ -78,6 +80,7 @@ def bench(
         for path, kind in ((out, ".json"), (html, ".html")):  # before any work
             if path is not None and (path.suffix != kind or not path.parent.is_dir()):
                 raise ValueError(f"{path} cannot be written: name a {kind} file in a folder that is there")
+        reportable(html)
         if source is None:
             names = [name for name in SMALL if only is None or any(part.strip() in name for part in only.split(","))]
             if not names:

@@ -74,10 +74,11 @@ Target = Annotated[str | None, typer.Option(help="The column to explain, by name
 Columns = Annotated[list[str] | None, typer.Option(help="Columns to use, such as `a,b`; all unless said.")]
 Drop = Annotated[list[str] | None, typer.Option(help="Columns to leave out, such as `id,date`.")]
 OneHot = Annotated[
-    list[str] | None, typer.Option(help="Columns of text to give a feature for each text; `all` of them.")
+    list[str] | None, typer.Option(help="Columns of text to give a feature for each text; `all`: every one.")
 ]
 TargetEncode = Annotated[
-    list[str] | None, typer.Option(help="Columns of text to replace by the target's mean of such rows; `all` of them.")
+    list[str] | None,
+    typer.Option(help="Columns of text to replace by the target's mean of such rows; `all`: every one."),
 ]
 Missing = Annotated[
     str | None, typer.Option(help="Missing values: `mean` fills in, `drop` leaves out the row. An error unless said.")
@@ -92,6 +93,7 @@ RandomState = Annotated[int | None, typer.Option(help="A seed: the same seed, th
 Checkpoint = Annotated[
     Path | None, typer.Option(help="Write down here what was done so far; if the file is there, go on from it.")
 ]
+Html = Annotated[Path | None, typer.Option(help="Write a report here, as a page (.html) that opens offline.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
 
 
@@ -283,6 +285,16 @@ class Interrupt:
     def __exit__(self, *_: Any) -> None:
         if self._mine:
             signal.signal(signal.SIGINT, self._before)
+
+
+def reportable(path: Path | None) -> None:
+    """Can a report be written there? Asked before any work."""
+    from ..show.page import converter
+    from ..show.reporting import target_of
+
+    if path is not None:
+        target_of(path)
+        converter()
 
 
 def write_rows(path: Path | None, head: list[str], rows: Iterator[list[Any]]) -> None:

@@ -15,6 +15,7 @@ from .common import (
     Columns,
     Decimal,
     Drop,
+    Html,
     Interrupt,
     MaxSeconds,
     Memory,
@@ -28,6 +29,7 @@ from .common import (
     Verbose,
     answering,
     app,
+    reportable,
     say,
     say_json,
     shortened,
@@ -53,6 +55,7 @@ def fit(
     source: Annotated[Path, typer.Argument(help="A table: .csv, .tsv, .parquet, .feather, .npz, .mat, .h5, ...")],
     target: Annotated[str, typer.Option(help="The column to explain, by name.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Where to write the model.")],
+    html: Html = None,
     model: Annotated[Kind, typer.Option(help="Which model.")] = Kind.RIDGE,
     alpha: Annotated[float | None, typer.Option(help="The penalty; 1 unless said.")] = None,
     cv: Annotated[bool, typer.Option("--cv", help="Choose alpha, and for kernels the length-scales too.")] = False,
@@ -83,7 +86,7 @@ def fit(
 
     Examples:
 
-        rowcol fit train.csv --target price -o model.rowcol
+        rowcol fit train.csv --target price -o model.rowcol --html report.html
 
         rowcol fit train.parquet --target price --model kernel-ridge --kernel rbf --cv --standardize -o model.rowcol
 
@@ -100,6 +103,7 @@ def fit(
         more |= {"random_state": random_state, "fit_intercept": intercept}
         if not out.parent.is_dir():
             raise ValueError(f"{out} cannot be written: there is no folder {out.parent}")  # before any work
+        reportable(html)
         made = _model(model, cv, alpha, given, more, ard, probability)
         options = {
             "columns": columns or None,
@@ -117,6 +121,11 @@ def fit(
             made.fit(X, y)
         made.callback = None
         save(made, out, encoder=encoder)
+        if html is not None:
+            from ..show.models import of_model
+            from ..show.reporting import report
+
+            report(of_model(made, X, y, encoder.features), html)
         results = made.result_ if isinstance(made.result_, tuple) else (made.result_,)
         worst = max(results, key=lambda one: one.certificate.value)
         summary = {"model": type(made).__name__, "rows": X.shape[0], "features": list(encoder.features)}
@@ -124,7 +133,7 @@ def fit(
         if as_json:
             say_json(summary | {"result": told(worst)})
         else:
-            say(_shown(summary, worst))
+            say(_shown(summary, worst) + (f"\nLook at {html}" if html is not None else ""))
     raise typer.Exit(0 if worst.success else 1)
 
 

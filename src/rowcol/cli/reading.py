@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 import tempfile
@@ -45,6 +46,8 @@ def system_from(
             raise ValueError("columns are named in a table; a second file is y itself: leave out one of them")
         return matrix_from(source, decimal), vector_from(right, decimal), None
     if target is None:
+        if str(source) != "-" and not source.exists():
+            raise FileNotFoundError(f"there is no file {source}")
         raise ValueError("say which column is y by --target, or name a second file with y")
     encoder, X, y = encoded(source, target, options, decimal=decimal)
     return X, y, encoder.features
@@ -59,7 +62,10 @@ def encoded(
     options = {name: listed(value) if isinstance(value, list) else value for name, value in options.items()}
     table, y = with_target(table_of(source, (target,), decimal), target, classes, options["missing"])
     numbers = _as_numbers(y) if options.get("target_encode") else None
-    encoder, made = learned(table, target=target, y=numbers, **options)
+    try:
+        encoder, made = learned(table, target=target, y=numbers, **options)
+    except ValueError as wrong:
+        raise ValueError(_by_options(str(wrong), "target_encode" in options)) from wrong
     for one in made.notes:
         note("note", one)
     return encoder, made.X, y[made.rows]
@@ -75,7 +81,7 @@ def with_target(table: Any, target: str, classes: bool, missing: str | None) -> 
             row, more = int(np.argmax(gone)) + 1, int(gone.sum()) - 1
             others = f", nor have {more:,} more" if more else ""
             raise ValueError(
-                f"{table.name}: row {row} has no target {target!r}{others}: leave out such rows (missing='drop')"
+                f"{table.name}: row {row} has no target {target!r}{others}: leave out such rows (--missing drop)"
             )
         note("note", f"{int(gone.sum()):,} rows have no target and are left out")
         table, y = table.rows(~gone), y[~gone]
@@ -92,6 +98,14 @@ def with_target(table: Any, target: str, classes: bool, missing: str | None) -> 
     if not (y == np.round(y)).all():
         raise ValueError(f"the target {target!r} has fractions, so it is no class: use a regression")
     return table, y.astype(np.int64)
+
+
+def _by_options(told: str, means: bool) -> str:
+    """What to do about a table, in the words of the command line."""
+    told = told.replace("one-hot, or by target means", "--one-hot, or --target-encode" if means else "--one-hot")
+    if told.endswith("drop it"):
+        told = told.removesuffix("drop it") + "leave it out (--drop)"
+    return re.sub("missing='(mean|drop)'", r"--missing \1", told)
 
 
 def _as_numbers(y: np.ndarray) -> np.ndarray:

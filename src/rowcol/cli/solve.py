@@ -15,6 +15,7 @@ from .common import (
     Columns,
     Decimal,
     Drop,
+    Html,
     Interrupt,
     MaxSeconds,
     Memory,
@@ -28,6 +29,7 @@ from .common import (
     Verbose,
     answering,
     app,
+    reportable,
     say,
     say_json,
     shortened,
@@ -52,6 +54,7 @@ def solve(
     intercept: Intercept = False,
     method: Method = "auto",
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Write x here: .csv, .tsv or .npy.")] = None,
+    html: Html = None,
     columns: Columns = None,
     drop: Drop = None,
     one_hot: OneHot = None,
@@ -74,7 +77,7 @@ def solve(
 
         rowcol solve data.csv --target y
 
-        rowcol solve A.mtx b.mtx --alpha 0.1 -o x.npy
+        rowcol solve A.mtx b.mtx --alpha 0.1 -o x.npy --html report.html
 
         rowcol solve homes.parquet --target price --intercept --one-hot town --json
 
@@ -84,6 +87,7 @@ def solve(
     with answering():
         if out is not None and out.suffix not in (".csv", ".tsv", ".npy") and str(out) != "-":
             raise ValueError(f"{out.name}: x is written as .csv, .tsv or .npy")
+        reportable(html)
         options = _options(columns, drop, one_hot, missing, standardize)
         X, y, names = system_from(source, right, target, options, decimal)
         from ..solving import solve as run
@@ -107,10 +111,15 @@ def solve(
         names = [f"x{j}" for j in range(len(result.x))] if names is None else list(names)
         if out is not None:
             _write(out, names, result)
+        if html is not None:
+            from ..show.reporting import report
+            from ..show.telling import told as chapters
+
+            report(chapters(result, X, y, names=names), html)
         if as_json:
             say_json(told(result) | {"names": names, "x": result.x})
         elif out is None or str(out) != "-":
-            say(_shown(result, names, out))
+            say(_shown(result, names, out, html))
     raise typer.Exit(0 if result.success else 1)
 
 
@@ -154,7 +163,7 @@ def _write(out: Path, names: list[str], result: Any) -> None:
     write_rows(out, ["name", "value"], iter(rows))
 
 
-def _shown(result: Any, names: list[str], out: Path | None) -> str:
+def _shown(result: Any, names: list[str], out: Path | None, html: Path | None) -> str:
     lines = [str(result)]
     if result.intercept is not None:
         lines.append(f"  {'intercept':<15}{result.intercept:.8g}")
@@ -162,6 +171,7 @@ def _shown(result: Any, names: list[str], out: Path | None) -> str:
         lines.append(f"  {shortened(name):<15}{value:.8g}")
     if len(names) > SHOWN:
         lines.append(f"  and {len(names) - SHOWN:,} more" + ("" if out else ", which -o x.csv would write"))
+    lines += [f"Look at {html}"] if html is not None else []
     return "\n".join(lines)
 
 

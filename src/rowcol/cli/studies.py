@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from .common import Verbose, answering, app, say
+from .common import Verbose, answering, app, reportable, say
 
 
 @app.command()
@@ -44,13 +44,13 @@ def study(
     The exit code is 0 if every claim held, 1 if one did not, 2 if something could not be read.
     """
     from ..files.matrices import matrix_from, vector_from
-    from ..show.reporting import report, target_of
+    from ..show.reporting import report
     from ..studies.studying import study as run
 
     told = Console(stderr=True)
     with answering():
         if not as_json:
-            target_of(out)  # before minutes are spent
+            reportable(out)  # before minutes are spent
         if target is not None and matrix is None:
             raise ValueError("--target needs --matrix")
         X = None if matrix is None else matrix_from(matrix)
@@ -110,7 +110,7 @@ def report(
     source: Annotated[Path, typer.Argument(help="What `make bench` or another benchmark wrote, as .json.")],
     out: Annotated[Path, typer.Option(help="Where to write it.")] = Path("report.html"),
 ) -> None:
-    """Write the report of a benchmark as one HTML file that opens offline.
+    """Write the report of a benchmark as one HTML file that opens offline; `solve`, `fit` have `--html` for theirs.
 
     Example:
 
@@ -119,5 +119,7 @@ def report(
     from ..show.reporting import report as write
 
     with answering():
+        if source.suffix != ".json":
+            raise ValueError(f"{source.name} is no benchmark's .json; a solve or a fit is reported by its own --html")
         written = write(source, out)
     Console().print(f"Look at {written}", markup=False, highlight=False, soft_wrap=True)

@@ -254,7 +254,7 @@ def from_gram(by: Products, G: np.ndarray, alpha: float, wide: bool, tame: float
                 return Factor("cholesky", scale, R, None, None, rcond**-0.5, len(G), 0.0)
     if tame or alpha > 0 or (wide and not np.allclose(scale, scale[0])):
         return None  # rows of different size must not be scaled where none fits
-    values, V = sl.eigh(G, check_finite=False, driver="evd")
+    values, V = eigen(G)
     top = max(float(values[-1]), 1e-300)
     keep = values > 1e-10 * top
     if ((values > 1e-14 * len(G) * top) & ~keep).any() or not keep.any():
@@ -336,6 +336,12 @@ def _triangle_of(
     return R
 
 
+def eigen(G: np.ndarray, overwrite: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues, ascending, and vectors of a Hermitian matrix, by halves: the quickest where all are wanted."""
+    driver = "evd" if len(G) > 1 else "ev"  # SciPy 1.12 gives evd too little room for a single number
+    return sl.eigh(G, overwrite_a=overwrite, check_finite=False, driver=driver)
+
+
 def spectrum(X: Any, dtype: Any, wide: bool, shift: Shift | None, safely: bool) -> tuple[Factor, np.ndarray | None]:
     """All eigenvalues of TᴴT, from it or, safely, from the singular values of QR's R: one factor for every λ.
 
@@ -347,7 +353,7 @@ def spectrum(X: Any, dtype: Any, wide: bool, shift: Shift | None, safely: bool) 
         if not np.isfinite(G).all():
             raise ValueError(explain_values(X))
         norms = np.real(np.diagonal(G)).copy()
-        values, V = sl.eigh(G, overwrite_a=True, check_finite=False, driver="evd")
+        values, V = eigen(G, overwrite=True)
         return Factor("spectrum", np.ones(m), V, np.maximum(values, 0.0), None, np.inf, m, 0.0), norms
     R = triangle(X, dtype, wide, shift)
     _, s, Vh = sl.svd(R, full_matrices=False, check_finite=False, lapack_driver="gesdd")

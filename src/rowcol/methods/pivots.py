@@ -46,6 +46,8 @@ class Pivots:
     def __call__(self, v: np.ndarray) -> np.ndarray:
         """M⁻¹v of every row of v."""
         u = v * self.root
+        if not self.F.size:  # no pivot was found: M is Λ, and SciPy 1.12 fails where nothing is to be solved
+            return u * (self.unit * self.root)
         scaled = u * self.root
         size = np.maximum(np.abs(scaled).max(axis=1, keepdims=True), 1e-300)
         seen = ((scaled / size).astype(np.float32) @ self.F.T).astype(np.float64)

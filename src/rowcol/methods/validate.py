@@ -17,7 +17,7 @@ import scipy.linalg as sl
 import scipy.sparse as sp
 
 from .costs import gram_passes, size
-from .factor import BLOCK_BYTES
+from .factor import BLOCK_BYTES, eigen
 
 Folds = Sequence[tuple[np.ndarray, np.ndarray]]
 LOST = 1e3  # times the rest: means that are larger are taken off before multiplying
@@ -142,7 +142,7 @@ def _spectrum(
         seen = part @ pi
         part = part - seen[:, None] - seen + pi @ seen
     part = part * np.multiply.outer(root, root)
-    values, V = sl.eigh(part, overwrite_a=True, check_finite=False, driver="evd")
+    values, V = eigen(part, overwrite=True)
     return np.maximum(values, 0.0), V, pi, centre
 
 
@@ -216,7 +216,7 @@ def _factor(sums: tuple, intercept: bool) -> tuple[np.ndarray, np.ndarray, Any, 
     if intercept:
         G = G - np.multiply.outer(s, s / total)
         c = c - np.multiply.outer(s, t / total)
-    values, V = sl.eigh(G, check_finite=False, driver="evd")
+    values, V = eigen(G)
     return np.maximum(values, 0.0), V, offset, centre, V.T @ c
 
 

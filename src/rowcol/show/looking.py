@@ -95,9 +95,9 @@ def _falling(values: np.ndarray, name: str, level: tuple[float, str] | None) -> 
     count = np.arange(1, len(values) + 1)
     curves = [Curve(f"{name}s", count, values)]
     none = len(values) - len(live)
-    words = f"{len(values):,} {name}s fall from {top:.3g} to {float(live[-1]) if live.size else 0.0:.3g}"
+    words = f"{len(live):,} {name}s fall from {top:.3g} to {float(live[-1]) if live.size else 0.0:.3g}"
     words += f", by a factor of {top / float(live[-1]):.3g}" if live.size > 1 else ""
-    words += f"; {none:,} more are zero, but for rounding." if none else "."
+    words += f"; {none:,} more {'is' if none == 1 else 'are'} zero, but for rounding." if none else "."
     if level is not None:
         curves.append(Curve(level[1], np.array([1, max(len(values), 2)]), np.full(2, level[0]), style="dashed"))
         words += f" Directions far below {level[1]} = {level[0]:.3g} are shrunk to nothing by the penalty."

@@ -16,7 +16,7 @@ from .telling import told
 LABELS = "A classifier's targets are labels, which have no residual: see its score instead."
 
 
-def of_model(model: Any, X: Any = None, y: Any = None) -> Book:
+def of_model(model: Any, X: Any = None, y: Any = None, names: Any = None) -> Book:
     """A fitted estimator of rowcol as a book.
 
     Parameters
@@ -24,6 +24,8 @@ def of_model(model: Any, X: Any = None, y: Any = None) -> Book:
     model : estimator
     X, y : optional
         What it was fitted to, or something else to judge it by.
+    names : sequence of str, optional
+        Of its features, unless it knows them.
 
     Returns
     -------
@@ -40,7 +42,8 @@ def of_model(model: Any, X: Any = None, y: Any = None) -> Book:
     found = model.result_
     several = isinstance(found, tuple)
     result: Result = max(found, key=lambda r: r.certificate.value) if several else found
-    book = told(result, X if result.function is None else None, None, type(model).__name__, _names(model))
+    names = getattr(model, "feature_names_in_", None) if names is None else names
+    book = told(result, X if result.function is None else None, None, type(model).__name__, names)
     book.chapters[-1] = _left(model, result, X, y, book.chapters[-1])
     if several:
         book.summary.insert(
@@ -51,10 +54,6 @@ def of_model(model: Any, X: Any = None, y: Any = None) -> Book:
         book.chapters.insert(0, chosen)
         book.summary.insert(0, chosen.words[0])
     return book
-
-
-def _names(model: Any) -> Any:
-    return getattr(model, "feature_names_in_", None)
 
 
 def _left(model: Any, result: Result, X: Any, y: Any, otherwise: Chapter) -> Chapter:

@@ -112,6 +112,8 @@ def _coefficients(result: Result, names: Any) -> list[Table]:
     order = np.argsort(-np.abs(beta), kind="stable")[:LARGEST]
     known = names is not None and len(names) == len(beta)
     rows = [[str(names[j]) if known else f"{j:,}", _number(beta[j])] for j in order]
+    if result.intercept is not None:
+        rows.insert(0, ["(intercept)", _number(np.atleast_1d(result.intercept)[place])])
     of = f" of right-hand side {place + 1}" if x.shape[1] > 1 else ""
     title = (
         f"The {len(order)} largest of {len(beta):,} coefficients{of}" if len(beta) > LARGEST else f"Coefficients{of}"
