@@ -6,7 +6,7 @@ import sys
 from contextlib import contextmanager
 
 SERVER = """
-import ctypes, json, os, resource, signal, sys, threading
+import ctypes, json, os, resource, signal, sys, threading, time
 import numpy
 import pandas, pyarrow.feather, pyarrow.parquet, sklearn.kernel_ridge
 import rowcol.__main__, rowcol.cli, rowcol.files.encoder, rowcol.files.matrices, rowcol.saving.models, rowcol.solving
@@ -29,7 +29,14 @@ for line in sys.stdin:
         os.dup2(os.open("stderr", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
         if job["interrupt"]:
             signal.signal(signal.SIGINT, rowcol.__main__._stopped)  # it may come before the command begins
-            threading.Timer(job["interrupt"], os.kill, (os.getpid(), signal.SIGINT)).start()
+
+            def ring():
+                while job.get("begun") and signal.getsignal(signal.SIGINT) is rowcol.__main__._stopped:
+                    time.sleep(0.02)  # the command has not taken Ctrl-C upon itself yet
+                time.sleep(job["interrupt"])
+                os.kill(os.getpid(), signal.SIGINT)
+
+            threading.Thread(target=ring, daemon=True).start()
         if job.get("stdin"):
             os.dup2(os.open(job["stdin"], os.O_RDONLY), 0)
         if job.get("largest"):  # no file may be larger, as on a disk that is full

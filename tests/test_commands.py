@@ -354,7 +354,7 @@ def test_ctrl_c_leaves_the_best_so_far(command, folder):
     np.save(folder / "slow.npy", X)
     np.save(folder / "right.npy", X @ np.ones(60))
     words = ("solve", "slow.npy", "right.npy", "--method", "rk", "--tol", "1e-12", "--max-passes", "1e9", "-o", "b.npy")
-    code, told, wrong = command(*words, interrupt=1.0)
+    code, told, wrong = command(*words, interrupt=1.0, begun=True)
     assert code == 1, wrong
     assert "CALLBACK" in told
     assert "stopping, with the best so far" in wrong

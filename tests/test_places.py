@@ -304,3 +304,22 @@ assert result.x.any()
 
 def test_ctrl_c_once_gives_the_best_so_far_with_its_certificate():
     subprocess.run([sys.executable, "-c", INTERRUPTED], check=True, timeout=120)
+
+
+@pytest.mark.parametrize("method", ["rk", "cg"])
+def test_a_solve_of_chunks_goes_on_from_its_checkpoint(tmp_path, method):
+    rng = np.random.default_rng(0)
+    U, V = (np.linalg.qr(rng.standard_normal((n, 60)))[0] for n in (2_000, 60))
+    X, y = (U * np.geomspace(1, 1e-3, 60)) @ V.T, rng.standard_normal(2_000)
+    place = saved(X, tmp_path, "npy")
+    options = {"alpha": 0.03, "method": method, "tol": 1e-7, "random_state": 0, "max_passes": 200}
+    whole = rowcol.solve(place, y, **options)
+    path = str(tmp_path / "solve.checkpoint")
+    cut = rowcol.solve(place, y, **options, checkpoint=path, callback=lambda now: now.passes >= 3)
+    assert cut.status is rowcol.Status.CALLBACK
+    on = rowcol.resume(path, place, y)
+    assert (on.x == whole.x).all()
+    assert on.passes == whole.passes
+    X[5, 5] += 1
+    with pytest.raises(ValueError, match="X"):
+        rowcol.resume(path, saved(X, tmp_path, "npy"), y)
