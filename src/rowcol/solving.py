@@ -216,8 +216,8 @@ def plan(
     rowcol.Plan for 20,000 x 40, least squares or minimum norm, tol 1e-06: direct, by columns
       because     X is tall: one solution if consistent (Section 3), least squares if not (Section 4)
       because     80 of 20,000 rows sampled: they contradict each other by 0.7 of ‖y‖: not RK (Section 4)
-      because     the 40 x 40 Gram matrix costs about 5.22 passes: fewer than steps would take
-      work        about 5.22 passes over X
+      because     the 40 x 40 Gram matrix costs about 4.43 passes: fewer than steps would take
+      work        about 4.43 passes over X
       memory      ... MB beside X and y, of a budget of 1 GB
       copies of X none
     """
