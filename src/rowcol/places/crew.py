@@ -1,0 +1,124 @@
+"""Crew: the workers of a Dask cluster, what is asked of them, and the bytes that go there and back.
+
+Whatever is sent can be sent again: a worker that is lost takes with it only what others can make anew, or what is here.
+"""
+
+from __future__ import annotations
+
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+SMALL = 250_000  # bytes that travel with the question; more go straight to the worker
+TRIES = 6  # of a question whose answer was lost with a worker
+TOGETHER = 16  # answers that are fetched at once, as long as they are short
+SHORT = 4_000_000  # bytes
+PATIENCE = 120  # seconds to wait for the first worker
+
+
+Question = Callable[[int, bool], tuple[str | None, tuple]]  # of k, and again? Whom to ask, and what
+
+
+class LostError(RuntimeError):
+    """Workers were lost, time and again, over one question."""
+
+
+class Crew:
+    """The workers of a Dask client."""
+
+    def __init__(self, client: Any) -> None:
+        self.client, self.sent, self.received = client, 0, 0
+
+    def workers(self) -> dict[str, int]:
+        """Their addresses, and how many threads each has; at least one."""
+        found = self.client.nthreads()
+        if not found:
+            self.client.wait_for_workers(1, timeout=PATIENCE)
+            found = self.client.nthreads()
+        return dict(sorted(found.items()))
+
+    def send(self, value: Any, worker: str | None) -> Any:
+        """A value as a question may hold it: itself if it is short, or else as it lies on that worker."""
+        size = weight(value)
+        self.sent += size
+        if size <= SMALL:
+            return value
+        return self.client.scatter([value], workers=[worker] if worker else None, hash=False)[0]
+
+    def ask(self, f: Callable, count: int, question: Question) -> Iterator[Any]:
+        """f of every question, in order; an answer that was lost with a worker is asked for again."""
+        name = f"rowcol-{f.__name__.strip('_').replace('_', '-')}-{uuid.uuid4().hex}"
+        waiting = [self._submit(f, name, k, 0, question) for k in range(count)]
+        for first, stop in ((0, 1), (1, count)):  # the first tells how long they are
+            step = 1 if first == 0 else max(min(TOGETHER, SHORT // max(size, 1)), 1)
+            for start in range(first, stop, step):
+                ends = range(start, min(start + step, stop))
+                some = self._fetched(waiting[ends.start : ends.stop])
+                for k in ends:
+                    answer = some[k - start] if some is not None else self._insisted(f, name, k, waiting[k], question)
+                    waiting[k] = None  # so that the worker may forget it
+                    size = weight(answer)
+                    self.received += size
+                    yield answer
+
+    def _submit(self, f: Callable, name: str, k: int, attempt: int, question: Question) -> Any:
+        worker, arguments = question(k, attempt > 0)
+        where = {"workers": [worker], "allow_other_workers": True} if worker else {}
+        key = (name, k) if not attempt else (name, k, attempt)
+        return self.client.submit(f, *arguments, key=key, pure=False, **where)
+
+    def _fetched(self, futures: list) -> list | None:
+        """Their answers; None where one is missing."""
+        try:
+            return self.client.gather(futures)
+        except Exception:
+            return None  # which one, and why, is found out one by one
+
+    def _insisted(self, f: Callable, name: str, k: int, future: Any, question: Question) -> Any:
+        from distributed.scheduler import KilledWorker
+
+        for attempt in range(1, TRIES + 1):
+            try:
+                return future.result()
+            except (CancelledError, KilledWorker) as lost:
+                if attempt == TRIES:
+                    raise LostError(f"workers were lost over it, {TRIES} times: is it too large for them?") from lost
+                self.workers()  # or wait for one
+                future = self._submit(f, name, k, attempt, question)
+        raise AssertionError("unreachable")
+
+
+def current_client() -> Any:
+    """Dask's current client, or None."""
+    if "distributed" not in sys.modules:
+        return None
+    from distributed import get_client
+
+    try:
+        return get_client()
+    except ValueError:
+        return None
+
+
+def weight(value: Any, seen: set[int] | None = None) -> int:
+    """Bytes of the arrays in a value, each counted once."""
+    seen = set() if seen is None else seen
+    if id(value) in seen:
+        return 0
+    seen.add(id(value))
+    if isinstance(value, (np.ndarray, np.generic)):
+        return int(value.nbytes)
+    if sp.issparse(value):
+        return sum(int(a.nbytes) for a in (value.data, value.indices, value.indptr))
+    if isinstance(value, dict):
+        return sum(weight(one, seen) for one in value.values())
+    if isinstance(value, (tuple, list)):
+        return sum(weight(one, seen) for one in value)
+    if hasattr(value, "__dataclass_fields__"):
+        return sum(weight(getattr(value, one), seen) for one in value.__dataclass_fields__)
+    return 0
