@@ -43,6 +43,7 @@ class How:
     limit_blas: int | None
     seed: np.random.SeedSequence
     many_y: bool = False  # more right-hand sides are to come
+    team: Any = None  # workers that share products with kernels
 
 
 def how_to(

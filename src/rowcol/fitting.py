@@ -68,7 +68,7 @@ def fit(
         pool = stack.enter_context(shared(how.jobs))
         leaves = _tiled(posed_as.kernel)
         choice = choose(asked, posed_as.X, leaves, how.method, how.memory, how.stop)
-        exact, quick = _grams(posed_as, pool)
+        exact, quick = _grams(posed_as, pool, how.team)
         asked = asked._replace(X=exact)
         plan = planned(posed_as.X, leaves, None, asked, choice, how.stop, how.memory, how.jobs)
         announce(log, plan)
@@ -95,7 +95,7 @@ def fit(
     ones = q + np.broadcast_to(posed_as.ones, q)
     statuses = [_status(out, i, c, int(ones[i]), how.stop.tol) for i, c in enumerate(certificates)]
     status = next(s for s in WORST_FIRST if s in statuses)
-    exact_function = replace(function, quick=replace(quick, pool=None), exact=replace(exact, pool=None))
+    exact_function = replace(function, quick=replace(quick, pool=None, team=None), exact=replace(exact, pool=None, team=None))
     if posed_as.out.size:
         fitted[posed_as.out] = exact_function(points(X)[posed_as.out])
     result = Result(
@@ -235,11 +235,12 @@ def _ridge(alpha: Any, n: int, q: int) -> tuple[float, np.ndarray | None]:
     return 1.0, np.ascontiguousarray((1.0 / value).T)
 
 
-def _grams(posed_as: _Posed, pool: Executor | None) -> tuple[Gram, Gram]:
-    exact = gram(posed_as.kernel, posed_as.X, np.float64, pool)
+def _grams(posed_as: _Posed, pool: Executor | None, team: Any) -> tuple[Gram, Gram]:
+    team = None if _is_given(posed_as.kernel) else team  # a given matrix is here, and n² numbers are many to send
+    exact = replace(gram(posed_as.kernel, posed_as.X, np.float64, pool), team=team)
     if any(leaf.recipe is None for leaf in exact.leaves):
         return exact, exact  # a function, or a given matrix, would be converted on every visit
-    quick = gram(posed_as.kernel, posed_as.X, np.float32, pool)
+    quick = replace(gram(posed_as.kernel, posed_as.X, np.float32, pool), team=team)
     return exact, quick if fits_single(exact) and quick.error <= SINGLE_LOSES else exact
 
 

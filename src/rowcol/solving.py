@@ -29,7 +29,7 @@ from .methods.result import WORST_FIRST, Asked, Result, StartWarning, Status, wa
 from .methods.routes import follow
 from .methods.saying import announce, conclude
 from .methods.way import Kept, Way
-from .places.opening import gathered, placed
+from .places.opening import gathered, placed, with_team
 
 log = logging.getLogger(__name__)
 
@@ -155,9 +155,8 @@ def solve(
         if preconditioner is not None:
             raise ValueError("a kernel brings its own preconditioner: leave out preconditioner")
         _no_bounds(bounds)
-        result = fit(
-            gathered(X, how.memory), y, kernel, alpha, how, x0, sample_weight, fit_intercept, began, n_centers=n_centers
-        )
+        here, how.team = with_team(X, how.memory)
+        result = fit(here, y, kernel, alpha, how, x0, sample_weight, fit_intercept, began, n_centers=n_centers)
     else:
         _no_centers(n_centers)
         asked = problem(placed(X, how.memory), y, alpha, sample_weight, bounds)

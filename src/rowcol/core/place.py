@@ -23,7 +23,10 @@ class Place(LinearOperator):
     """X in parts of whole rows.
 
     starts : where each part begins, and where the last one ends
+    together : can all parts be asked at once?
     """
+
+    together = False
 
     def __init__(self, dtype: Any, starts: np.ndarray, p: int, name: str = "X") -> None:
         self.starts = np.asarray(starts, dtype=np.int64)

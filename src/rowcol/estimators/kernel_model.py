@@ -96,11 +96,12 @@ class KernelModel(BaseEstimator):
         }
 
     def _solved(self, X: Any, y: Any, alpha: Any, sample_weight: Any, **changes: Any) -> Result:
-        """One fit, as the parameters say but for `changes`, which may hold a start x0 and a memo as well."""
+        """One fit, as the parameters say but for `changes`, which may hold a start x0, a memo and a team as well."""
         began = time.perf_counter()
-        x0, memo = (changes.pop(name, None) for name in ("x0", "memo"))
+        x0, memo, team = (changes.pop(name, None) for name in ("x0", "memo", "team"))
         centers = getattr(self, "n_centers", None)  # not all who inherit have it
         how = how_to(**(self._asked() | changes), kernel=True)
+        how.team = team
         return fit(X, y, self._kernel(), alpha, how, x0, sample_weight, self.fit_intercept, began, memo, centers)
 
     def _fit_to(self, X: Any, y: Any, alpha: Any, sample_weight: Any, **changes: Any) -> None:

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 
 from ..core.place import Asked, Place, cut, first_line, fitting, type_for
 from .chunks import precision
-from .crew import Crew, LostError, current_client
+from .crew import Crew, Forgotten, LostError, current_client, noted
 
 
 class Spread(Place):
@@ -66,7 +66,8 @@ class Spread(Place):
             if worker not in common:
                 common[worker] = self.crew.send(shared, worker)
             rows = slice(int(self.starts[k]), int(self.starts[k + 1]))
-            return worker, (f, self.futures[k], common[worker], self.crew.send(tuple(cut(a, rows) for a in sliced), worker))
+            mine = self.crew.note(tuple(cut(a, rows) for a in sliced), worker, again)
+            return worker, (f, self.futures[k], common[worker], self.crew.send(mine, worker))
 
         answers = self.crew.ask(_asked, self.count, question)
         for k in range(self.count):
@@ -244,6 +245,10 @@ def _measured(opened: Opened, blocks: list, shapes: Any) -> tuple[list, np.ndarr
 
 
 def _asked(f: Asked, part: Any, shared: tuple, sliced: tuple) -> Any:
+    try:
+        sliced = noted(sliced)
+    except KeyError:
+        return Forgotten()
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # it is found, and said
         return f(part, None, *shared, *sliced)
 

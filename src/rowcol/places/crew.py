@@ -5,11 +5,14 @@ Whatever is sent can be sent again: a worker that is lost takes with it only wha
 
 from __future__ import annotations
 
+import hashlib
 import sys
+import threading
 import uuid
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,6 +21,8 @@ SMALL = 250_000  # bytes that travel with the question; more go straight to the 
 TRIES = 6  # of a question whose answer was lost with a worker
 TOGETHER = 16  # answers that are fetched at once, as long as they are short
 SHORT = 4_000_000  # bytes
+NOTED = 1_000  # bytes: of arrays at least this long a worker is told once, and reminded later
+NOTES = 256_000_000  # bytes of them that a worker keeps
 PATIENCE = 120  # seconds to wait for the first worker
 
 
@@ -28,11 +33,23 @@ class LostError(RuntimeError):
     """Workers were lost, time and again, over one question."""
 
 
+class Note(NamedTuple):
+    """An array, or a reminder of one."""
+
+    digest: bytes
+    value: np.ndarray | None
+
+
+class Forgotten(NamedTuple):
+    """What a worker answers that does not have what it was reminded of."""
+
+
 class Crew:
     """The workers of a Dask client."""
 
     def __init__(self, client: Any) -> None:
         self.client, self.sent, self.received = client, 0, 0
+        self.told: set[tuple[str, bytes]] = set()  # which worker knows what
 
     def workers(self) -> dict[str, int]:
         """Their addresses, and how many threads each has; at least one."""
@@ -50,6 +67,19 @@ class Crew:
             return value
         return self.client.scatter([value], workers=[worker] if worker else None, hash=False)[0]
 
+    def note(self, value: Any, worker: str, anew: bool = False) -> Any:
+        """A value whose arrays that worker was sent before are left out, whatever they were called then."""
+        if isinstance(value, np.ndarray) and value.nbytes >= NOTED:
+            digest = hashlib.blake2b(np.ascontiguousarray(value), digest_size=16, key=str(value.shape).encode()[:64])
+            digest.update(value.dtype.str.encode())
+            known = (worker, digest.digest()) in self.told and not anew
+            self.told.add((worker, digest.digest()))
+            return Note(digest.digest(), None if known else value)
+        if isinstance(value, tuple):
+            made = [self.note(one, worker, anew) for one in value]
+            return type(value)(*made) if hasattr(value, "_fields") else tuple(made)
+        return value
+
     def ask(self, f: Callable, count: int, question: Question) -> Iterator[Any]:
         """f of every question, in order; an answer that was lost with a worker is asked for again."""
         name = f"rowcol-{f.__name__.strip('_').replace('_', '-')}-{uuid.uuid4().hex}"
@@ -60,7 +90,9 @@ class Crew:
                 ends = range(start, min(start + step, stop))
                 some = self._fetched(waiting[ends.start : ends.stop])
                 for k in ends:
-                    answer = some[k - start] if some is not None else self._insisted(f, name, k, waiting[k], question)
+                    answer = Forgotten() if some is None else some[k - start]
+                    if isinstance(answer, Forgotten):
+                        answer = self._insisted(f, name, k, waiting[k], question)
                     waiting[k] = None  # so that the worker may forget it
                     size = weight(answer)
                     self.received += size
@@ -84,13 +116,15 @@ class Crew:
 
         for attempt in range(1, TRIES + 1):
             try:
-                return future.result()
+                answer = future.result()
+                if not isinstance(answer, Forgotten):
+                    return answer
             except (CancelledError, KilledWorker) as lost:
                 if attempt == TRIES:
                     raise LostError(f"workers were lost over it, {TRIES} times: is it too large for them?") from lost
                 self.workers()  # or wait for one
-                future = self._submit(f, name, k, attempt, question)
-        raise AssertionError("unreachable")
+            future = self._submit(f, name, k, attempt, question)
+        raise LostError(f"workers forgot what they were told, {TRIES} times")
 
 
 def current_client() -> Any:
@@ -122,3 +156,29 @@ def weight(value: Any, seen: set[int] | None = None) -> int:
     if hasattr(value, "__dataclass_fields__"):
         return sum(weight(getattr(value, one), seen) for one in value.__dataclass_fields__)
     return 0
+
+
+# --- on a worker -----------------------------------------------------------------------------------------------------
+
+_notes: OrderedDict[bytes, np.ndarray] = OrderedDict()
+_writing = threading.Lock()
+
+
+def noted(value: Any) -> Any:
+    """The value that `note` stands for; raises KeyError where it is not known here."""
+    if isinstance(value, Note):
+        with _writing:
+            if value.value is not None:
+                _notes[value.digest] = value.value
+            _notes.move_to_end(value.digest)
+            found = _notes[value.digest]
+            held = sum(one.nbytes for one in _notes.values())
+            for old in list(_notes)[:-1]:
+                if held <= NOTES:
+                    break
+                held -= _notes.pop(old).nbytes
+        return found
+    if isinstance(value, tuple):
+        made = [noted(one) for one in value]
+        return type(value)(*made) if hasattr(value, "_fields") else tuple(made)
+    return value

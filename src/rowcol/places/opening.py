@@ -10,8 +10,9 @@ import scipy.sparse as sp
 
 from ..core.place import Place
 from .chunks import Filed, Sliced, flowing
-from .cluster import is_dask, spread
+from .cluster import Spread, is_dask, spread
 from .tables import tables
+from .team import Team
 
 
 class Chunks(NamedTuple):
@@ -151,6 +152,12 @@ def placed(X: Any, memory: int) -> Any:
         return _array(X, None)
     kind = type(X).__module__.split(".")[0]
     return _array(X, None) if kind in ("h5py", "zarr") and hasattr(X, "shape") else X
+
+
+def with_team(X: Any, memory: int) -> tuple[Any, Team | None]:
+    """X in memory, as `gathered` gives it; and the workers it came from, who may share products with its kernel."""
+    X = placed(X, memory)
+    return gathered(X, memory), Team(X.crew) if isinstance(X, Spread) else None
 
 
 def gathered(X: Any, memory: int) -> Any:
