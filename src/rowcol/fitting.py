@@ -31,7 +31,7 @@ from .methods.landmarks import Memo, keep, moved
 from .methods.loop import Outcome
 from .methods.progress import Progress
 from .methods.result import WORST_FIRST, Result, Status
-from .methods.saying import announce, conclude, learn
+from .methods.saying import announce, conclude, learn, tell_travelled
 
 log = logging.getLogger(__name__)
 
@@ -82,8 +82,11 @@ def fit(
             if way.preconditioner is not None:
                 count = len(way.preconditioner.F)
                 learn(log, way.learned, f"{count:,} pivots, of the last fit and of what changed since, serve again")
+        crew = getattr(how.team, "crew", None)
+        before = getattr(crew, "sent", 0), getattr(crew, "received", 0)
         out = follow(way, choice, _start(x0, posed_as, memo if fit_intercept else None))
         function, certificates, x, intercept, fitted = _finish(posed_as, asked, out, quick, how, fit_intercept)
+        tell_travelled(log, way.learned, crew, before)
         if memo is not None:
             memo.kept = (
                 keep(way.preconditioner, posed_as.X, posed_as.kernel, memo.kept, memo.changed) if every else None

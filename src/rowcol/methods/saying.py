@@ -6,6 +6,7 @@ Each function is given the logger of the module that decides, so that a line's n
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 from .choose import Plan
 from .result import ConvergenceWarning, Result, Status, count_passes, meaning, warn
@@ -22,6 +23,13 @@ def learn(log: logging.Logger, learned: list[str], text: str) -> None:
     """Something was learned on the way, such as that another route is better: the Plan will tell it, too."""
     learned.append(text)
     log.info("%s", text, stacklevel=2)
+
+
+def tell_travelled(log: logging.Logger, learned: list[str], crew: Any, before: tuple[int, int]) -> None:
+    """How many bytes went to workers elsewhere, and came back; nothing of what lies here."""
+    if hasattr(crew, "sent"):
+        sent, received = crew.sent - before[0], crew.received - before[1]
+        learn(log, learned, f"{sent / 1e6:,.3g} MB went to the workers, and {received / 1e6:,.3g} MB came back")
 
 
 def conclude(log: logging.Logger, result: Result) -> None:

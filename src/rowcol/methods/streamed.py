@@ -139,6 +139,8 @@ class Joined(Streamed):
         # is level, as they were among those combined.
         slope = np.zeros(gram.shape[:2])
         slope[:, :many] = -0.5 * (gains + gram[:, range(many), range(many)])
+        if not (np.isfinite(gram).all() and np.isfinite(slope).all()):
+            return np.full(len(gains), np.nan)  # the loop finds out why
         best = best_combination(gram, slope)
         gain = -2 * np.einsum("qa,qa->q", best, slope) - np.einsum("qa,qab,qb->q", best, gram, best)
         best[~(gain > 0)] = 0.0

@@ -69,7 +69,7 @@ class Spread(Place):
             mine = self.crew.note(tuple(cut(a, rows) for a in sliced), worker, again)
             return worker, (f, self.futures[k], common[worker], self.crew.send(mine, worker))
 
-        answers = self.crew.ask(_asked, self.count, question)
+        answers = self.crew.ask(_asked, self.count, question, f)
         for k in range(self.count):
             try:
                 answer = next(answers)

@@ -49,6 +49,7 @@ class Crew:
 
     def __init__(self, client: Any) -> None:
         self.client, self.sent, self.received = client, 0, 0
+        self.lengths: dict[str, int] = {}  # bytes of the last answer, by what was asked
         self.told: set[tuple[str, bytes]] = set()  # which worker knows what
 
     def workers(self) -> dict[str, int]:
@@ -80,23 +81,28 @@ class Crew:
             return type(value)(*made) if hasattr(value, "_fields") else tuple(made)
         return value
 
-    def ask(self, f: Callable, count: int, question: Question) -> Iterator[Any]:
-        """f of every question, in order; an answer that was lost with a worker is asked for again."""
-        name = f"rowcol-{f.__name__.strip('_').replace('_', '-')}-{uuid.uuid4().hex}"
+    def ask(self, f: Callable, count: int, question: Question, named: Callable | None = None) -> Iterator[Any]:
+        """f of every question, in order; an answer that was lost with a worker is asked for again.
+
+        `named`: what Dask's dashboard is told, where f only passes it on.
+        """
+        asked = (named or f).__name__.strip("_").replace("_", "-")
+        name = f"rowcol-{asked}-{uuid.uuid4().hex}"
         waiting = [self._submit(f, name, k, 0, question) for k in range(count)]
-        for first, stop in ((0, 1), (1, count)):  # the first tells how long they are
-            step = 1 if first == 0 else max(min(TOGETHER, SHORT // max(size, 1)), 1)
-            for start in range(first, stop, step):
-                ends = range(start, min(start + step, stop))
+        some: list | None = []
+        ends = range(0)
+        for k in range(count):
+            if k not in ends:  # as long as they were the last time, and as those before
+                step = max(min(TOGETHER, SHORT // max(self.lengths.get(asked, SHORT), 1)), 1)
+                ends = range(k, min(k + step, count))
                 some = self._fetched(waiting[ends.start : ends.stop])
-                for k in ends:
-                    answer = Forgotten() if some is None else some[k - start]
-                    if isinstance(answer, Forgotten):
-                        answer = self._insisted(f, name, k, waiting[k], question)
-                    waiting[k] = None  # so that the worker may forget it
-                    size = weight(answer)
-                    self.received += size
-                    yield answer
+            answer = Forgotten() if some is None else some[k - ends.start]
+            if isinstance(answer, Forgotten):
+                answer = self._insisted(f, name, k, waiting[k], question)
+            waiting[k] = None  # so that the worker may forget it
+            self.lengths[asked] = weight(answer)
+            self.received += self.lengths[asked]
+            yield answer
 
     def _submit(self, f: Callable, name: str, k: int, attempt: int, question: Question) -> Any:
         worker, arguments = question(k, attempt > 0)
