@@ -54,7 +54,7 @@ def test_without_a_client_dask_computes_part_after_part():
         parts = [dask.delayed(np.asarray)(X[i : i + 800]) for i in range(0, 3_000, 800)]
         np.testing.assert_allclose(rowcol.solve(parts, y, tol=1e-9).x, ridge(X, y), rtol=1e-6)
         X[2_000, 5] = np.inf
-        with pytest.raises(ValueError, match="chunk 3 of 5 .* NaN or infinity in its row 600, column 5"):
+        with pytest.raises(ValueError, match=r"chunk 3 of 5 .* NaN or infinity in its row 600, column 5"):
             rowcol.solve(da.from_array(X, chunks=(700, -1)), y)
 
 
@@ -81,7 +81,7 @@ def test_whatever_dask_collection_it_is(client):
     assert (names, place.shape) == (("c3", "c0"), (3_000, 2))
     np.testing.assert_array_equal(target, y)
     np.testing.assert_allclose(rowcol.solve(place, target, tol=1e-9).x, ridge(X[:, [3, 0]], y), rtol=1e-6)
-    with pytest.warns(UserWarning, match="columns of X are in 2 chunks"):
+    with pytest.warns(UserWarning, match=r"columns of X are in 2 chunks"):
         result = rowcol.solve(da.from_array(X, chunks=(700, 10)), y, tol=1e-9)
     np.testing.assert_allclose(result.x, truth, rtol=1e-6)
 
@@ -162,9 +162,9 @@ def test_what_is_wrong_is_named_by_its_chunk(client):
     with pytest.raises(OSError, match=r"chunk 5 of 6 \(rows 2,000 to 2,499\) cannot be read: the disk is gone"):
         rowcol.solve(bad, np.ones(3_000))
     short = da.from_array(np.ones((3_000, 3)), chunks=(500, -1)).map_blocks(lambda b: b[:-1], dtype=float)
-    with pytest.raises(ValueError, match="chunk 1 of 6 .* should be 500 x 3"):
+    with pytest.raises(ValueError, match=r"chunk 1 of 6 .* should be 500 x 3"):
         rowcol.solve(short, np.ones(3_000))
-    with pytest.raises(TypeError, match="column 'a' is of .*, not of numbers"):
+    with pytest.raises(TypeError, match=r"column 'a' is of .*, not of numbers"):
         rowcol.chunks(dd.from_pandas(pd.DataFrame({"a": ["x", "y"]}), npartitions=1))
 
 

@@ -31,7 +31,7 @@ from .methods.landmarks import Memo, keep, moved
 from .methods.loop import Outcome
 from .methods.progress import Progress
 from .methods.result import WORST_FIRST, Result, Status
-from .methods.saying import announce, conclude, learn, tell_travelled
+from .methods.saying import announce, conclude, learn, tell_travelled, travelled
 
 log = logging.getLogger(__name__)
 
@@ -80,17 +80,18 @@ def fit(
         if memo is not None and every and choice.route == "pcg" and choice.rank:
             way.preconditioner = moved(memo, posed_as.X, quick, ridge_of(asked), how.memory)
             if way.preconditioner is not None:
-                count = len(way.preconditioner.F)
-                learn(log, way.learned, f"{count:,} pivots, of the last fit and of what changed since, serve again")
-        crew = getattr(how.team, "crew", None)
-        before = getattr(crew, "sent", 0), getattr(crew, "received", 0)
+                learn(
+                    log,
+                    way.learned,
+                    f"{len(way.preconditioner.F):,} pivots, of the last fit and of what changed since, serve again",
+                )
+        before = travelled(how.team)
         out = follow(way, choice, _start(x0, posed_as, memo if fit_intercept else None))
         function, certificates, x, intercept, fitted = _finish(posed_as, asked, out, quick, how, fit_intercept)
-        tell_travelled(log, way.learned, crew, before)
+        tell_travelled(log, way.learned, how.team, before)
         if memo is not None:
-            memo.kept = (
-                keep(way.preconditioner, posed_as.X, posed_as.kernel, memo.kept, memo.changed) if every else None
-            )
+            same = way.preconditioner, posed_as.X, posed_as.kernel, memo.kept, memo.changed
+            memo.kept = keep(*same) if every else None
             memo.ones, memo.intercept = _ones(posed_as, asked, out, fit_intercept), intercept
     q, history = len(certificates), out.history  # what the column of ones did is no business of the user's
     history.certificate = [look for look in history.certificate if look[1] < q]
@@ -98,7 +99,8 @@ def fit(
     ones = q + np.broadcast_to(posed_as.ones, q)
     statuses = [_status(out, i, c, int(ones[i]), how.stop.tol) for i, c in enumerate(certificates)]
     status = next(s for s in WORST_FIRST if s in statuses)
-    exact_function = replace(function, quick=replace(quick, pool=None, team=None), exact=replace(exact, pool=None, team=None))
+    alone = {"pool": None, "team": None}
+    exact_function = replace(function, quick=replace(quick, **alone), exact=replace(exact, **alone))
     if posed_as.out.size:
         fitted[posed_as.out] = exact_function(points(X)[posed_as.out])
     result = Result(

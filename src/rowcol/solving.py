@@ -27,7 +27,7 @@ from .methods.ones import with_ones
 from .methods.progress import Progress
 from .methods.result import WORST_FIRST, Asked, Result, StartWarning, Status, warn
 from .methods.routes import follow
-from .methods.saying import announce, conclude, tell_travelled
+from .methods.saying import announce, conclude, tell_travelled, travelled
 from .methods.way import Kept, Way
 from .places.opening import gathered, placed, with_team
 
@@ -259,7 +259,7 @@ def result_for(asked: Problem, how: How, x0: Any, kept: Kept, began: float, fit_
             kept,
             method == "auto" and kept.precondition is None,
         )
-        before = getattr(asked.X, "sent", 0), getattr(asked.X, "received", 0)
+        before = travelled(asked.X)
         take = with_ones if _needs_ones(asked, choice) else follow
         outcome = take(way, choice, beta0, alpha0)
         tell_travelled(log, way.learned, asked.X, before)

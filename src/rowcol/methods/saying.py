@@ -25,10 +25,15 @@ def learn(log: logging.Logger, learned: list[str], text: str) -> None:
     log.info("%s", text, stacklevel=2)
 
 
-def tell_travelled(log: logging.Logger, learned: list[str], crew: Any, before: tuple[int, int]) -> None:
-    """How many bytes went to workers elsewhere, and came back; nothing of what lies here."""
-    if hasattr(crew, "sent"):
-        sent, received = crew.sent - before[0], crew.received - before[1]
+def travelled(there: Any) -> tuple[int, int]:
+    """Bytes that went to workers elsewhere so far, and came back; none where there are no workers."""
+    return getattr(there, "sent", 0), getattr(there, "received", 0)
+
+
+def tell_travelled(log: logging.Logger, learned: list[str], there: Any, before: tuple[int, int]) -> None:
+    """How many did since; nothing is said of what lies here."""
+    if hasattr(there, "sent"):
+        sent, received = (now - then for now, then in zip(travelled(there), before, strict=True))
         learn(log, learned, f"{sent / 1e6:,.3g} MB went to the workers, and {received / 1e6:,.3g} MB came back")
 
 

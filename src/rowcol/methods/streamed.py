@@ -160,7 +160,7 @@ class Joined(Streamed):
 
 def _bare(problem: Problem, ids: np.ndarray) -> Problem:
     """What of a problem a part has to know."""
-    return some(problem, ids)._replace(X=None, y=None, weight=None)
+    return some(problem, ids)._replace(X=None, y=np.empty((0, 0)), weight=None)
 
 
 def walked(

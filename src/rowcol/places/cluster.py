@@ -186,9 +186,7 @@ def _of_array(X: Any) -> Opened:
     return Opened(blocks, lengths, int(X.shape[1]), kind, "X")
 
 
-def _of_frame(
-    X: Any, columns: Any, target: str | None
-) -> tuple[Opened, tuple[str, ...] | None, np.ndarray | None]:
+def _of_frame(X: Any, columns: Any, target: str | None) -> tuple[Opened, tuple[str, ...] | None, np.ndarray | None]:
     if X.ndim != 2:
         raise ValueError("X must have 2 dimensions, and this is one column of a table: take frame[[name]]")
     have = list(X.columns)
@@ -234,7 +232,8 @@ def _measured(opened: Opened, blocks: list, shapes: Any) -> tuple[list, np.ndarr
         p = opened.p if opened.p is not None else max(shape[1] for shape, _ in shapes)
         live = {precision(kind, opened.name) for shape, kind in shapes if shape[0]}
         kind = np.result_type(*live) if live else np.dtype(float)
-    assert lengths is not None and p is not None
+    assert lengths is not None
+    assert p is not None
     if not sum(lengths) or not p:
         raise ValueError(f"X is empty (shape {(sum(lengths), p)}): it needs at least one row and one column")
     kept = [one for one, length in zip(blocks, lengths, strict=True) if length]

@@ -71,11 +71,12 @@ class Crew:
     def note(self, value: Any, worker: str, anew: bool = False) -> Any:
         """A value whose arrays that worker was sent before are left out, whatever they were called then."""
         if isinstance(value, np.ndarray) and value.nbytes >= NOTED:
-            digest = hashlib.blake2b(np.ascontiguousarray(value), digest_size=16, key=str(value.shape).encode()[:64])
-            digest.update(value.dtype.str.encode())
-            known = (worker, digest.digest()) in self.told and not anew
-            self.told.add((worker, digest.digest()))
-            return Note(digest.digest(), None if known else value)
+            digest = hashlib.blake2b(f"{value.dtype.str} {value.shape}".encode(), digest_size=16)
+            digest.update(np.ascontiguousarray(value).data)
+            name = digest.digest()
+            known = (worker, name) in self.told and not anew
+            self.told.add((worker, name))
+            return Note(name, None if known else value)
         if isinstance(value, tuple):
             made = [self.note(one, worker, anew) for one in value]
             return type(value)(*made) if hasattr(value, "_fields") else tuple(made)

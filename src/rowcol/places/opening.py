@@ -38,8 +38,8 @@ def chunks(
     source : path, array or callable
         A .npy, HDF5 (.h5, .hdf5), Zarr (.zarr), Parquet, Arrow, Feather or CSV file; a folder or a list of Parquet
         files; an ``h5py.Dataset``, a Zarr array, a memory map; or a function that, each time it is called, returns an
-        iterator of chunks of rows, or of pairs of these and of their y. A Dask array in chunks of rows, a Dask data frame
-        or a list of ``delayed`` parts stay where they are: on the workers of the current Dask client, if there is one.
+        iterator of chunks of rows, or of pairs of these and of their y. A Dask array in chunks of rows, a Dask data
+        frame or a list of ``delayed`` parts stay where they are: on the workers of the current client, if there is one.
     columns : list of str, optional
         Which columns of a table are X, in this order; all but the target unless said.
     target : str, optional
