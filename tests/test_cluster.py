@@ -16,7 +16,9 @@ import scipy.sparse as sp
 from distributed import Client, LocalCluster
 
 import rowcol
-from rowcol.places.crew import TOGETHER
+from rowcol.methods.streamed import Joined
+from rowcol.places import crew
+from rowcol.places.chunks import Sliced
 
 
 def system(n=3_000, p=20, seed=0, noise=1.0):
@@ -109,8 +111,51 @@ def test_rows_on_all_workers_reach_the_shortest_solution_and_ridge(client):
     for alpha in (0.0, 30.0):
         result = rowcol.solve(place, y, alpha=alpha, method="rk", tol=1e-8, random_state=0, max_passes=200)
         assert result.success
-        assert (np.diff([g.sum() for g in result.history.energy]) <= 0).mean() > 0.9 or len(result.history.energy) < 3
         np.testing.assert_allclose(result.x, ridge(X, y, alpha), atol=1e-6)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_best_combination_of_moves_never_makes_it_worse(monkeypatch, weighted):
+    """½‖Xᵀα‖² + ½αᵀΛα − yᵀα, written out; without it, the sum of moves of rows that are alike would run away."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((120, 300)) + 0.5  # parts know the same directions
+    y, w = rng.standard_normal(120), rng.uniform(0.5, 2, 120) if weighted else np.ones(120)
+    seen, advance = [0.0], Joined.advance
+
+    def watched(self, room, deadline):
+        made = advance(self, room, deadline)
+        a = self.alpha[0] * self.problem.scale[0]
+        seen.append(0.5 * ((X.T @ a) ** 2).sum() + 0.5 * 30.0 * (a**2 / w).sum() - y @ a)
+        np.testing.assert_allclose(self.beta[0] * self.problem.scale[0], X.T @ a, atol=1e-9)
+        return made
+
+    monkeypatch.setattr(Joined, "advance", watched)
+    monkeypatch.setattr(Sliced, "together", True)
+    given = w if weighted else None
+    place = Sliced(X, 20, "X")
+    result = rowcol.solve(place, y, alpha=30.0, method="rk", tol=1e-6, random_state=0, sample_weight=given)
+    assert result.success
+    assert len(seen) > 3
+    assert (np.diff(seen) <= 1e-12 * abs(seen[-1])).all()
+    root = np.sqrt(w)
+    np.testing.assert_allclose(result.x, ridge(root[:, None] * X, root * y, 30.0), atol=1e-5)
+
+
+def test_a_worker_is_reminded_of_what_it_knows_and_says_when_it_does_not(monkeypatch):
+    there = crew.Crew(None)
+    long, short = np.arange(500.0), np.arange(3.0)
+    first, again = there.note((long, short), "a"), there.note((long.copy(), short), "a")
+    assert crew.weight(again) == short.nbytes
+    assert crew.weight(there.note((long,), "b")) == long.nbytes
+    assert crew.weight(there.note((long.astype(int),), "a")) == long.nbytes
+    with pytest.raises(KeyError):
+        crew.noted(again)
+    assert (crew.noted(first)[0] == long).all()
+    assert (crew.noted(again)[0] == long).all()
+    monkeypatch.setattr(crew, "NOTES", 5_000)
+    crew.noted(there.note((long + 1,), "a"))
+    with pytest.raises(KeyError):
+        crew.noted(again)
 
 
 def test_only_short_vectors_and_one_gram_matrix_a_part_travel(client):
@@ -171,18 +216,18 @@ def test_what_is_wrong_is_named_by_its_chunk(client):
 @pytest.mark.parametrize("solver", ["pcg", "blocks"])
 def test_kernel_products_that_workers_share_are_exact(client, solver):
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((1_500, 3))
-    y = np.sin(X).sum(axis=1) + 0.1 * rng.standard_normal(1_500)
+    X = rng.standard_normal((1_100, 3))
+    y = np.sin(X).sum(axis=1) + 0.1 * rng.standard_normal(1_100)
     place = rowcol.chunks(da.from_array(X, chunks=(400, -1))).X
-    mine = rowcol.KernelRidge(0.5, kernel="rbf", gamma=0.5, solver=solver, tol=1e-8, random_state=0).fit(place, y)
+    mine = rowcol.KernelRidge(0.5, kernel="rbf", gamma=0.5, solver=solver, tol=1e-6, random_state=0).fit(place, y)
     assert mine.result_.success
     K = np.exp(-0.5 * ((X[:, None] - X) ** 2).sum(axis=2))
-    truth = np.linalg.solve(K + 0.5 * np.eye(1_500), y)
-    np.testing.assert_allclose(mine.dual_coef_, truth, atol=1e-6)
-    tiles = 12 * (4 + 1) * 2_048  # three features padded to four, and an offset, in both precisions, in tiles of 512
+    truth = np.linalg.solve(K + 0.5 * np.eye(1_100), y)
+    np.testing.assert_allclose(mine.dual_coef_, truth, atol=1e-4)
+    tiles = 12 * (4 + 1) * 1_536  # three features padded to four, and an offset, in both precisions, in tiles of 512
     products = 2 * mine.result_.steps + 8
-    assert place.sent <= 2 * (tiles + 8 * products * 1_500)
-    assert place.received <= X.nbytes + 2 * 8 * products * 1_500
+    assert place.sent <= 2 * (tiles + 8 * products * 1_100)
+    assert place.received <= X.nbytes + 2 * 8 * products * 1_100
     assert "went to the workers" in str(mine.plan_)
 
 
@@ -204,7 +249,9 @@ class Killing:
             self.done.set()
 
 
-@pytest.mark.parametrize("job", ["cg", "rk", "kernel"])
+@pytest.mark.parametrize(
+    "job", ["cg", pytest.param("rk", marks=pytest.mark.slow), pytest.param("kernel", marks=pytest.mark.slow)]
+)
 def test_a_worker_killed_in_the_middle_changes_nothing(job):
     rng = np.random.default_rng(0)
     n, p = (300, 900) if job == "rk" else (1_500, 3) if job == "kernel" else (3_000, 20)
@@ -223,6 +270,7 @@ def test_a_worker_killed_in_the_middle_changes_nothing(job):
         assert made.success
 
 
+@pytest.mark.slow
 def test_workers_that_come_later_are_used():
     X, y = system(p=10)
     with workers(1) as cluster, Client(cluster) as client:
@@ -233,4 +281,3 @@ def test_workers_that_come_later_are_used():
         np.testing.assert_allclose(made.x, ridge(X, y), rtol=1e-6, atol=1e-8)
         rowcol.solve(place, y, method="cg", tol=1e-10)
         assert len(set(place.owners)) == 2
-        assert TOGETHER > 1

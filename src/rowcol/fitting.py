@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 from .asking import How
 from .core.certify import UNIT, Certificate, certify
 from .core.function import KernelFunction, shared, summed
-from .core.gram import Gram, diagonal, fits_single, gram, product, sizes2
+from .core.gram import Gram, alone, diagonal, fits_single, gram, product, sizes2
 from .core.kernels import Function, Precomputed, kernel_of
 from .core.problem import Problem, answer, posed, right_hand_sides, weights
 from .core.recipes import Kernel
@@ -80,11 +80,8 @@ def fit(
         if memo is not None and every and choice.route == "pcg" and choice.rank:
             way.preconditioner = moved(memo, posed_as.X, quick, ridge_of(asked), how.memory)
             if way.preconditioner is not None:
-                learn(
-                    log,
-                    way.learned,
-                    f"{len(way.preconditioner.F):,} pivots, of the last fit and of what changed since, serve again",
-                )
+                count = len(way.preconditioner.F)
+                learn(log, way.learned, f"{count:,} pivots, of the last fit and of what changed since, serve again")
         before = travelled(how.team)
         out = follow(way, choice, _start(x0, posed_as, memo if fit_intercept else None))
         function, certificates, x, intercept, fitted = _finish(posed_as, asked, out, quick, how, fit_intercept)
@@ -99,8 +96,7 @@ def fit(
     ones = q + np.broadcast_to(posed_as.ones, q)
     statuses = [_status(out, i, c, int(ones[i]), how.stop.tol) for i, c in enumerate(certificates)]
     status = next(s for s in WORST_FIRST if s in statuses)
-    alone = {"pool": None, "team": None}
-    exact_function = replace(function, quick=replace(quick, **alone), exact=replace(exact, **alone))
+    exact_function = replace(function, quick=alone(quick), exact=alone(exact))
     if posed_as.out.size:
         fitted[posed_as.out] = exact_function(points(X)[posed_as.out])
     result = Result(

@@ -69,6 +69,11 @@ def gram(
     return Gram(kernel, leaves, sides, sides, (n, n), X.shape[1], sp.issparse(X), dtype, width, pool)
 
 
+def alone(g: Gram) -> Gram:
+    """g without threads and workers: to be kept, or sent."""
+    return replace(g, pool=None, team=None)
+
+
 def cross(g: Gram, A: Any) -> Gram:
     """k(a, x) of new points with those of g."""
     if A.shape[1] != g.features:

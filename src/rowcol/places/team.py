@@ -8,12 +8,11 @@ thread come back. Of a product with some columns it is sent their numbers, and g
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from ..core.gram import Gram, bands, bands_of, some_columns
+from ..core.gram import Gram, alone, bands, bands_of, some_columns
 from .crew import Crew
 
 
@@ -72,7 +71,7 @@ class Team:
         if key not in self.points:
             if not any(one is g for one in self.known):
                 self.known.append(g)
-            self.points[key] = self.crew.send(replace(g, pool=None, team=None), worker)
+            self.points[key] = self.crew.send(alone(g), worker)
         return self.points[key]
 
 
