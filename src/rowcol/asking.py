@@ -46,6 +46,7 @@ class How:
     many_y: bool = False  # more right-hand sides are to come
     log: Log | None = None  # where to write down what was done
     patience: float = math.inf  # max_seconds as a choice of routes takes it: that of the first of several processes
+    team: Any = None  # workers that share products with kernels
 
 
 def how_to(

@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 from .asking import How
 from .core.certify import UNIT, Certificate, certify
 from .core.function import KernelFunction, shared, summed
-from .core.gram import Gram, diagonal, fits_single, gram, product, sizes2
+from .core.gram import Gram, alone, diagonal, fits_single, gram, product, sizes2
 from .core.kernels import Function, Precomputed, kernel_of
 from .core.problem import Problem, answer, posed, right_hand_sides, weights
 from .core.recipes import Kernel
@@ -31,7 +31,7 @@ from .methods.landmarks import Memo, keep, moved
 from .methods.loop import Outcome
 from .methods.progress import Progress
 from .methods.result import WORST_FIRST, Result, Status
-from .methods.saying import announce, conclude, learn
+from .methods.saying import announce, conclude, learn, tell_travelled, travelled
 
 log = logging.getLogger(__name__)
 
@@ -69,7 +69,7 @@ def fit(
         leaves = _tiled(posed_as.kernel)
         first = how.stop._replace(max_seconds=how.patience)
         choice = choose(asked, posed_as.X, leaves, how.method, how.memory, first)
-        exact, quick = _grams(posed_as, pool)
+        exact, quick = _grams(posed_as, pool, how.team)
         asked = asked._replace(X=exact)
         plan = planned(posed_as.X, leaves, None, asked, choice, how.stop, how.memory, how.jobs)
         announce(log, plan)
@@ -84,12 +84,13 @@ def fit(
             if way.preconditioner is not None:
                 count = len(way.preconditioner.F)
                 learn(log, way.learned, f"{count:,} pivots, of the last fit and of what changed since, serve again")
+        before = travelled(how.team)
         out = follow(way, choice, _start(x0, posed_as, memo if fit_intercept else None))
         function, certificates, x, intercept, fitted = _finish(posed_as, asked, out, quick, how, fit_intercept)
+        tell_travelled(log, way.learned, how.team, before)
         if memo is not None:
-            memo.kept = (
-                keep(way.preconditioner, posed_as.X, posed_as.kernel, memo.kept, memo.changed) if every else None
-            )
+            same = way.preconditioner, posed_as.X, posed_as.kernel, memo.kept, memo.changed
+            memo.kept = keep(*same) if every else None
             memo.ones, memo.intercept = _ones(posed_as, asked, out, fit_intercept), intercept
     q, history = len(certificates), out.history  # what the column of ones did is no business of the user's
     history.certificate = [look for look in history.certificate if look[1] < q]
@@ -97,7 +98,7 @@ def fit(
     ones = q + np.broadcast_to(posed_as.ones, q)
     statuses = [_status(out, i, c, int(ones[i]), how.stop.tol) for i, c in enumerate(certificates)]
     status = next(s for s in WORST_FIRST if s in statuses)
-    exact_function = replace(function, quick=replace(quick, pool=None), exact=replace(exact, pool=None))
+    exact_function = replace(function, quick=alone(quick), exact=alone(exact))
     if posed_as.out.size:
         fitted[posed_as.out] = exact_function(points(X)[posed_as.out])
     result = Result(
@@ -237,11 +238,12 @@ def _ridge(alpha: Any, n: int, q: int) -> tuple[float, np.ndarray | None]:
     return 1.0, np.ascontiguousarray((1.0 / value).T)
 
 
-def _grams(posed_as: _Posed, pool: Executor | None) -> tuple[Gram, Gram]:
-    exact = gram(posed_as.kernel, posed_as.X, np.float64, pool)
+def _grams(posed_as: _Posed, pool: Executor | None, team: Any) -> tuple[Gram, Gram]:
+    team = None if _is_given(posed_as.kernel) else team  # a given matrix is here, and n² numbers are many to send
+    exact = replace(gram(posed_as.kernel, posed_as.X, np.float64, pool), team=team)
     if any(leaf.recipe is None for leaf in exact.leaves):
         return exact, exact  # a function, or a given matrix, would be converted on every visit
-    quick = gram(posed_as.kernel, posed_as.X, np.float32, pool)
+    quick = replace(gram(posed_as.kernel, posed_as.X, np.float32, pool), team=team)
     return exact, quick if fits_single(exact) and quick.error <= SINGLE_LOSES else exact
 
 

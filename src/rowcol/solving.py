@@ -28,10 +28,10 @@ from .methods.ones import with_ones
 from .methods.progress import Progress
 from .methods.result import WORST_FIRST, Asked, Result, StartWarning, Status, warn
 from .methods.routes import follow
-from .methods.saying import announce, conclude
+from .methods.saying import announce, conclude, tell_travelled, travelled
 from .methods.way import Kept, Way
 from .methods.which import which_solution
-from .places.opening import gathered, placed
+from .places.opening import gathered, placed, with_team
 
 log = logging.getLogger(__name__)
 
@@ -166,7 +166,7 @@ def solve(
         if preconditioner is not None:
             raise ValueError("a kernel brings its own preconditioner: leave out preconditioner")
         _no_bounds(bounds)
-        X = gathered(X, how.memory)
+        X, how.team = with_team(X, how.memory)
         x0 = opened(checkpoint, how, X, y, given)
         result = fit(X, y, kernel, alpha, how, x0, sample_weight, fit_intercept, began, n_centers=n_centers)
     else:
@@ -274,8 +274,10 @@ def result_for(asked: Problem, how: How, x0: Any, kept: Kept, began: float, fit_
             method == "auto" and kept.precondition is None,
             log=how.log,
         )
+        before = travelled(asked.X)
         take = with_ones if _needs_ones(asked, choice) else follow
         outcome = take(way, choice, beta0, alpha0)
+        tell_travelled(log, way.learned, asked.X, before)
         if asked.shift is not None and asked.shift.live is not None and asked.bounds is None:
             outcome.beta *= asked.shift.live  # constant columns: rounding may have left something
 

@@ -13,6 +13,7 @@ from .common import AsJson, answering, app, say, say_json
 EXTRAS = {
     "cli": ("typer", "rich"),
     "files": ("pandas", "pyarrow", "h5py"),
+    "cluster": ("dask", "distributed"),
     "plot": ("matplotlib",),
     "report": ("vl-convert-python",),
 }

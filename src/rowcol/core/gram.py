@@ -8,7 +8,7 @@ Threads share rows of tiles, and what they find is added up in a fixed order: bi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -43,6 +43,7 @@ class Gram:
     dtype: type
     width: int
     pool: Executor | None
+    team: Any = None  # workers elsewhere that have the same points, and share products
 
     @property
     def symmetric(self) -> bool:
@@ -68,6 +69,11 @@ def gram(
     return Gram(kernel, leaves, sides, sides, (n, n), X.shape[1], sp.issparse(X), dtype, width, pool)
 
 
+def alone(g: Gram) -> Gram:
+    """g without threads and workers: to be kept, or sent."""
+    return replace(g, pool=None, team=None)
+
+
 def cross(g: Gram, A: Any) -> Gram:
     """k(a, x) of new points with those of g."""
     if A.shape[1] != g.features:
@@ -75,14 +81,14 @@ def cross(g: Gram, A: Any) -> Gram:
     if sp.issparse(A) != g.sparse:  # as those fitted
         A = sp.csr_array(A) if g.sparse else A.toarray()
     left = tuple(side_of(leaf, A, g.dtype, g.width) for leaf in g.leaves)
-    return replace(g, left=left, shape=(A.shape[0], g.shape[1]))
+    return replace(g, left=left, shape=(A.shape[0], g.shape[1]), team=None)
 
 
 def picked(g: Gram, which: np.ndarray) -> Gram:
     """Some rows of g."""
     width = min(g.width, max(-(-which.size // 4) * 4, 4))
     left = tuple(some_of(leaf, side, which, width) for leaf, side in zip(g.leaves, g.left, strict=True))
-    return replace(g, left=left, shape=(which.size, g.shape[1]))
+    return replace(g, left=left, shape=(which.size, g.shape[1]), team=None)
 
 
 def among(g: Gram, which: np.ndarray) -> Gram:
@@ -93,7 +99,7 @@ def among(g: Gram, which: np.ndarray) -> Gram:
         else some_of(leaf, side, which, g.width)
         for leaf, side in zip(g.leaves, g.left, strict=True)
     )
-    return replace(g, left=both, right=both, shape=(which.size, which.size))
+    return replace(g, left=both, right=both, shape=(which.size, which.size), team=None)
 
 
 def some_columns(g: Gram, which: np.ndarray) -> Gram:
@@ -104,7 +110,8 @@ def some_columns(g: Gram, which: np.ndarray) -> Gram:
         given = isinstance(leaf.kernel, Precomputed)
         left.append(mine._replace(raw=np.ascontiguousarray(mine.raw[:, which])) if given else mine)
         right.append(other if given else some_of(leaf, other, which, width))
-    return replace(g, left=tuple(left), right=tuple(right), shape=(g.shape[0], which.size), width=width)
+    shape = g.shape[0], which.size
+    return replace(g, left=tuple(left), right=tuple(right), shape=shape, width=width, team=None)
 
 
 # --- tiles ---------------------------------------------------------------------------------------------------------
@@ -189,20 +196,36 @@ def _fused(g: Gram) -> bool:
 
 def product(g: Gram, v: np.ndarray) -> np.ndarray:
     """K v for each row of v, in float64; where both sides are the same points, every tile serves twice."""
-    n, _ = g.shape
-    out = np.zeros((len(v), n))
     if not v.any():
-        return out
+        return np.zeros((len(v), g.shape[0]))
     work: np.ndarray = np.ascontiguousarray(v, dtype=g.dtype)
-    w, make = _left_width(g), _fused_band if _fused(g) else _written_band
+    return bands(g, work, range(len(bands_of(g)) - 1)) if g.team is None else g.team.product(g, work)
+
+
+def by_columns(g: Gram, which: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Some columns of K, times v."""
+    return product(some_columns(g, which), v) if g.team is None else g.team.product(g, v, which)
+
+
+def bands_of(g: Gram) -> list[int]:
+    """Where rows of tiles begin, by which a product is shared, and where the last one ends."""
+    return [*range(0, g.shape[0], _left_width(g)), g.shape[0]]
+
+
+def bands(g: Gram, work: np.ndarray, which: Sequence[int]) -> np.ndarray:
+    """What some rows of tiles, in rising order, add to K v: from their first line on, to the last they add to."""
+    n, w = g.shape[0], _left_width(g)
+    make, start = _fused_band if _fused(g) else _written_band, which[0] * w
+    stop = n if g.symmetric else min((which[-1] + 1) * w, n)
+    out = np.zeros((len(work), stop - start))
 
     def band_of(b: int) -> tuple[int, np.ndarray, np.ndarray]:
         return (b, *make(g, work, b, w))
 
-    for b, mine, image in spread(pool_of(g), band_of, list(range(-(-n // w)))):
-        out[:, b * w : b * w + mine.shape[1]] += mine
+    for b, mine, image in spread(pool_of(g), band_of, list(which)):
+        out[:, b * w - start : b * w - start + mine.shape[1]] += mine
         if image.size:
-            out[:, (b + 1) * w :] += image
+            out[:, (b + 1) * w - start :] += image
     return out
 
 

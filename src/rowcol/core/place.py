@@ -23,7 +23,10 @@ class Place(LinearOperator):
     """X in parts of whole rows.
 
     starts : where each part begins, and where the last one ends
+    together : can all parts be asked at once?
     """
+
+    together = False
 
     def __init__(self, dtype: Any, starts: np.ndarray, p: int, name: str = "X") -> None:
         self.starts = np.asarray(starts, dtype=np.int64)
@@ -77,17 +80,7 @@ class Place(LinearOperator):
 
     def fitting(self, k: int, found: Any) -> Any:
         """A part as it should be: of this many rows and columns, and of numbers of this dtype."""
-        want = int(self.starts[k + 1] - self.starts[k]), self.shape[1]
-        if getattr(found, "shape", None) != want:
-            got = getattr(found, "shape", type(found).__name__)
-            raise ValueError(f"{self.told(k)} should be {want[0]:,} x {want[1]:,}, but is {got}: it was cut or changed")
-        if sp.issparse(found):
-            found = found.tocsr().astype(self.dtype, copy=False)
-            return found if found.has_canonical_format else _canonical(found)
-        found = np.asarray(found)
-        if found.dtype.kind not in "fiubc":
-            raise TypeError(f"{self.told(k)} has dtype {found.dtype}, which is not numeric")
-        return np.ascontiguousarray(found, dtype=self.dtype)
+        return fitting(found, (int(self.starts[k + 1] - self.starts[k]), self.shape[1]), self.dtype, self.told(k))
 
     def told(self, k: int) -> str:
         """How messages call a part."""
@@ -119,6 +112,20 @@ class Scaled(Place):
 def _scaled_first(part: Any, pool: Executor | None, f: Asked, many: int, *rest: Any) -> Any:
     shared, (root, *sliced) = rest[:many], rest[many:]
     return f(times_rows(part, root), pool, *shared, *sliced)
+
+
+def fitting(found: Any, want: tuple[int, int], kind: np.dtype, name: str) -> Any:
+    """A part, if it has this shape, in this precision; an error by its name if not."""
+    if getattr(found, "shape", None) != want:
+        got = getattr(found, "shape", type(found).__name__)
+        raise ValueError(f"{name} should be {want[0]:,} x {want[1]:,}, but is {got}: it was cut or changed")
+    if sp.issparse(found):
+        found = found.tocsr().astype(kind, copy=False)
+        return found if found.has_canonical_format else _canonical(found)
+    found = np.asarray(found)
+    if found.dtype.kind not in "fiubc":
+        raise TypeError(f"{name} has dtype {found.dtype}, which is not numeric")
+    return np.ascontiguousarray(found, dtype=kind)
 
 
 def times_rows(part: Any, root: np.ndarray) -> Any:

@@ -298,8 +298,8 @@ def explain_values(X: Any) -> str:
     if hasattr(X, "kernel"):
         return "kernel values, or sums of them, leave float64: rescale X, the kernel, y or alpha"
     if isinstance(X, Place):
-        told = (_explain_part(X.told(k), part) for k, part in X.parts())
-        return next((one for one in told if one), "the numbers met on the way leave float64: rescale X, y or alpha")
+        told = (f"{X.told(k)} {why}" for k, why in enumerate(X.map(_explain_part)) if why)
+        return next(told, "the numbers met on the way leave float64: rescale X, y or alpha")
     if isinstance(X, LinearOperator):
         return "products with the operator X leave float64, or give NaN or infinity: rescale it, or mend it"
     parts = [X.data] if sp.issparse(X) else (X[i : i + 4096] for i in range(0, X.shape[0], 4096))
@@ -320,13 +320,13 @@ def explain_values(X: Any) -> str:
     return f"X has values near {top:.0e}, whose squares leave float64: rescale its rows or columns"
 
 
-def _explain_part(name: str, part: Any) -> str | None:
+def _explain_part(part: Any, pool: Any) -> str | None:
     values = part.data if sp.issparse(part) else part
     bad = ~np.isfinite(values)
     if bad.any():
         where = np.argwhere(bad)[0]
         if sp.issparse(part):
             where = np.searchsorted(part.indptr, where[0], side="right") - 1, part.indices[where[0]]
-        return f"{name} has a NaN or infinity in its row {where[0]}, column {where[1]}: drop or fill such rows first"
+        return f"has a NaN or infinity in its row {where[0]}, column {where[1]}: drop or fill such rows first"
     top = float(np.abs(values).max(initial=0.0))
-    return f"{name} has values near {top:.0e}, whose squares leave float64: rescale X" if top > 1e140 else None
+    return f"has values near {top:.0e}, whose squares leave float64: rescale X" if top > 1e140 else None

@@ -97,12 +97,13 @@ class KernelModel(BaseEstimator):
         }
 
     def _solved(self, X: Any, y: Any, alpha: Any, sample_weight: Any, **changes: Any) -> Result:
-        """One fit, as the parameters say but for `changes`, which may hold x0, a memo and a checkpoint as well."""
+        """One fit, as the parameters say but for `changes`, which may hold x0, a memo, a checkpoint, a team."""
         began = time.perf_counter()
-        x0, memo = (changes.pop(name, None) for name in ("x0", "memo"))
+        x0, memo, team = (changes.pop(name, None) for name in ("x0", "memo", "team"))
         centers = getattr(self, "n_centers", None)  # not all who inherit have it
         checkpoint, asked = changes.pop("checkpoint", None), self._asked() | changes
         how, kernel = how_to(**asked, kernel=True), self._kernel()
+        how.team = team
         given = {"alpha": alpha, "kernel": kernel, "n_centers": centers, "fit_intercept": self.fit_intercept, "x0": x0}
         x0 = opened(checkpoint, how, X, y, asked | given | {"sample_weight": sample_weight})
         result = fit(X, y, kernel, alpha, how, x0, sample_weight, self.fit_intercept, began, memo, centers)

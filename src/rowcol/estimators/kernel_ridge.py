@@ -11,7 +11,7 @@ from sklearn.utils.validation import validate_data
 from ..methods.costs import budget
 from ..methods.landmarks import Memo
 from ..methods.progress import Progress
-from ..places.opening import gathered
+from ..places.opening import with_team
 from .kernel_life import KernelLife
 
 
@@ -160,7 +160,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelLife):
         self
         """
         self._kernel()  # parameters first
-        X = gathered(X, budget(self.memory))
+        X, team = with_team(X, budget(self.memory))
         X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, **self._kinds())
         start = self._start(y.shape)
         if self.n_centers is not None:  # the centres may be others: f itself is the start
@@ -168,5 +168,5 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelLife):
             alike = last is not None and last.shape[1:] == y.shape[1:] and self.X_fit_.shape[1] == X.shape[1]
             start = self.result_ if self.warm_start and alike else None
         weight = self._weights(sample_weight, X.shape[0])
-        self._fit_all(X, y, self.alpha, weight, start, Memo(), checkpoint=self.checkpoint)
+        self._fit_all(X, y, self.alpha, weight, start, Memo(), checkpoint=self.checkpoint, team=team)
         return self

@@ -62,7 +62,7 @@ class Bounded(Coordinate):
         if faint.any():
             moved[faint] = image(self.view, np.ascontiguousarray(move[faint]))
         d, D = np.concatenate([move[None], self.moves]), np.concatenate([moved[None], self.moved])
-        best = _best(
+        best = best_combination(
             np.einsum("aqi,bqi->qab", D, D) + lam * np.einsum("aqi,bqi->qab", d, d),
             np.einsum("aqi,qi->qa", D, at) + lam * np.einsum("aqi,qi->qa", d, z),
         )
@@ -118,7 +118,7 @@ def bounded(plain: Coordinate) -> Bounded:
     )
 
 
-def _best(gram: np.ndarray, slope: np.ndarray) -> np.ndarray:
+def best_combination(gram: np.ndarray, slope: np.ndarray) -> np.ndarray:
     """The combination of moves at which the objective is least."""
     size = np.sqrt(np.einsum("qaa->qa", gram))
     share = np.divide(1.0, size, out=np.zeros_like(size), where=size > 0)  # moves of length one, or none

@@ -20,7 +20,7 @@ import numpy as np
 import scipy.linalg
 
 from ..core.certify import Evidence
-from ..core.gram import Gram, block, diagonal, picked, product, some_columns, written
+from ..core.gram import Gram, block, by_columns, diagonal, picked, product, written
 from ..core.problem import Problem
 from ..core.sampler import Sampler, take
 from ..engine.lines import Lookup, descend
@@ -161,7 +161,7 @@ class FreshBlocks:
         if factor is None:
             return self._give_way(0.0, indefinite=True)
         d = scipy.linalg.cho_solve(factor, self.r_z[:, at].T).T  # what the block adds to α
-        moved = product(some_columns(self.quick, at), d)
+        moved = by_columns(self.quick, at, d)
         moved[:, at] += self.lam[at] * d
         nu = n / self.size
         beta, gamma = 1 - math.sqrt(self.mu / nu), 1 / math.sqrt(self.mu * nu)

@@ -6,6 +6,7 @@ Each function is given the logger of the module that decides, so that a line's n
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 from .choose import Plan
 from .result import ConvergenceWarning, Result, Status, count_passes, meaning, warn
@@ -22,6 +23,18 @@ def learn(log: logging.Logger, learned: list[str], text: str) -> None:
     """Something was learned on the way, such as that another route is better: the Plan will tell it, too."""
     learned.append(text)
     log.info("%s", text, stacklevel=2)
+
+
+def travelled(there: Any) -> tuple[int, int]:
+    """Bytes that went to workers elsewhere so far, and came back; none where there are no workers."""
+    return getattr(there, "sent", 0), getattr(there, "received", 0)
+
+
+def tell_travelled(log: logging.Logger, learned: list[str], there: Any, before: tuple[int, int]) -> None:
+    """How many did since; nothing is said of what lies here."""
+    if hasattr(there, "sent"):
+        sent, received = (now - then for now, then in zip(travelled(there), before, strict=True))
+        learn(log, learned, f"{sent / 1e6:,.3g} MB went to the workers, and {received / 1e6:,.3g} MB came back")
 
 
 def conclude(log: logging.Logger, result: Result) -> None:

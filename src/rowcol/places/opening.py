@@ -10,7 +10,9 @@ import scipy.sparse as sp
 
 from ..core.place import Place
 from .chunks import Filed, Sliced, flowing, within
+from .cluster import Spread, is_dask, spread
 from .tables import tables
+from .team import Team
 
 
 class Chunks(NamedTuple):
@@ -36,7 +38,8 @@ def chunks(
     source : path, array or callable
         A .npy, HDF5 (.h5, .hdf5), Zarr (.zarr), Parquet, Arrow, Feather or CSV file; a folder or a list of Parquet
         files; an ``h5py.Dataset``, a Zarr array, a memory map; or a function that, each time it is called, returns an
-        iterator of chunks of rows, or of pairs of these and of their y.
+        iterator of chunks of rows, or of pairs of these and of their y. A Dask array in chunks of rows, a Dask data
+        frame or a list of ``delayed`` parts stay where they are: on the workers of the current client, if there is one.
     columns : list of str, optional
         Which columns of a table are X, in this order; all but the target unless said.
     target : str, optional
@@ -70,6 +73,8 @@ def chunks(
     if callable(source) and not hasattr(source, "shape"):
         place, y = flowing(source, getattr(source, "__name__", "the function"))
         return Chunks(place, y, None)
+    if is_dask(source):
+        return Chunks(*spread(source, columns, target))
     if isinstance(source, (str, Path)) or (isinstance(source, (list, tuple)) and source):
         return _from_paths(source, columns, target, rows, name)
     if columns is not None or target is not None:
@@ -138,14 +143,22 @@ def _offset(mapped: np.memmap) -> int | None:
 
 
 def placed(X: Any, memory: int) -> Any:
-    """X as it is, or as a Place: arrays of files that are not in memory, and maps of files larger than `memory`."""
+    """X as it is, or as a Place: Dask collections, arrays of files, and maps of files larger than `memory`."""
     if isinstance(X, Chunks):
         X = X.X
+    if is_dask(X):
+        return spread(X)[0]
     kind = type(X).__module__.split(".")[0]
     mapped = isinstance(X, np.memmap) and X.ndim == 2 and X.nbytes > memory
     if mapped or (kind in ("h5py", "zarr") and hasattr(X, "shape")):
         X = _array(X, None)
     return within(X, memory) if isinstance(X, Place) else X
+
+
+def with_team(X: Any, memory: int) -> tuple[Any, Team | None]:
+    """X in memory, as `gathered` gives it; and the workers it came from, who may share products with its kernel."""
+    X = placed(X, memory)
+    return gathered(X, memory), Team(X.crew) if isinstance(X, Spread) else None
 
 
 def gathered(X: Any, memory: int, more: int = 20) -> Any:

@@ -1,0 +1,270 @@
+"""Dask collections as places: rows stay where they are, and what is asked of them goes there.
+
+With a Dask client the parts are kept in the memory of its workers, each a task of the user's own graph: a worker that
+is lost costs the time to make its parts anew. Without one, Dask computes part after part here, one ahead.
+"""
+
+from __future__ import annotations
+
+import uuid
+import warnings
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..core.place import Asked, Place, cut, first_line, fitting, type_for
+from .chunks import precision
+from .crew import Crew, Forgotten, LostError, current_client, noted
+
+
+class Spread(Place):
+    """X on the workers of a Dask cluster."""
+
+    together = True  # parts can be asked at the same time
+
+    def __init__(self, crew: Crew, futures: list, starts: np.ndarray, p: int, kind: Any, name: str) -> None:
+        super().__init__(kind, starts, p, name)
+        self.crew, self.token = crew, uuid.uuid4().hex
+        self.futures = [self._kept(k, one, None) for k, one in enumerate(futures)]
+        self.owners: list[str] = []
+        self.seen: dict[str, int] = {}
+
+    @property
+    def sent(self) -> int:
+        """Bytes that went to the workers."""
+        return self.crew.sent
+
+    @property
+    def received(self) -> int:
+        """Bytes that came back."""
+        return self.crew.received
+
+    @property
+    def held(self) -> int:
+        """Nothing of X is here."""
+        return 0
+
+    def part(self, k: int) -> Any:
+        """A part, fetched: for messages, and for points of kernels."""
+        found = self.futures[k].result()
+        self.crew.received += found.data.nbytes
+        return found
+
+    def map(self, f: Asked, shared: tuple = (), sliced: tuple = (), pool: Executor | None = None) -> Iterator[Any]:
+        """f of every part, where that part is."""
+        self._settle()
+        common: dict[str, Any] = {}
+
+        def question(k: int, again: bool) -> tuple[str | None, tuple]:
+            if again:  # whoever was lost may have had what was sent
+                common.clear()
+                self._settle()
+            worker = self.owners[k]
+            if worker not in common:
+                common[worker] = self.crew.send(shared, worker)
+            rows = slice(int(self.starts[k]), int(self.starts[k + 1]))
+            mine = self.crew.note(tuple(cut(a, rows) for a in sliced), worker, again)
+            return worker, (f, self.futures[k], common[worker], self.crew.send(mine, worker))
+
+        answers = self.crew.ask(_asked, self.count, question, f)
+        for k in range(self.count):
+            try:
+                answer = next(answers)
+            except Exception as wrong:
+                raise self._explained(k, wrong) from wrong
+            yield answer
+
+    def _explained(self, k: int, wrong: Exception) -> Exception:
+        """What went wrong, by the name of the part where it was the part."""
+        if isinstance(wrong, LostError):
+            return LostError(f"{self.told(k)}: {wrong}")
+        if self.futures[k].status != "error" or str(wrong).startswith(self.name):
+            return wrong
+        return type_for(wrong)(f"{self.told(k)} cannot be read: {first_line(wrong)}")
+
+    def _kept(self, k: int, source: Any, worker: str | None) -> Any:
+        """A task that holds the part as it should be."""
+        where = {"workers": [worker], "allow_other_workers": True} if worker else {}
+        want = int(self.starts[k + 1] - self.starts[k]), self.shape[1]
+        key = (f"rowcol-part-{self.token}", k) if not worker else (f"rowcol-part-{uuid.uuid4().hex}", k)
+        arguments = source, want, self.dtype, self.told(k)
+        return self.crew.client.submit(_fitting, *arguments, key=key, pure=False, **where)
+
+    def _settle(self) -> None:
+        """Who has which part; those of the busiest go to workers that have come since."""
+        from distributed import wait
+
+        workers = self.crew.workers()
+        if workers == self.seen:
+            return
+        wait(self.futures)
+        holds = self.crew.client.who_has(self.futures)
+        found = [[w for w in holds.get(one.key, ()) if w in workers] for one in self.futures]
+        lengths, threads = np.diff(self.starts), sum(workers.values())
+        room = {w: t / threads * self.shape[0] for w, t in workers.items()}
+        owners: list[str] = [""] * self.count
+        for k, where in enumerate(found):  # those that have room keep what they have
+            best = max(where, key=room.__getitem__, default="")
+            if best and room[best] > 0.25 * lengths[k]:
+                owners[k], room[best] = best, room[best] - lengths[k]
+        for k in (k for k, owner in enumerate(owners) if not owner):
+            owners[k] = max(workers, key=room.__getitem__)
+            room[owners[k]] -= lengths[k]
+            if owners[k] not in found[k] and self.futures[k].status != "error":
+                self.futures[k] = self._kept(k, self.futures[k], owners[k])
+        self.owners, self.seen = owners, workers
+
+
+class Lazy(Place):
+    """Dask blocks without a cluster: each is computed here when it is its turn, the next one meanwhile."""
+
+    def __init__(self, blocks: list, starts: np.ndarray, p: int, kind: Any, name: str) -> None:
+        super().__init__(kind, starts, p, name)
+        self.blocks = blocks
+
+    def part(self, k: int) -> Any:
+        """A block, computed."""
+        return _numbers(self.blocks[k].compute())
+
+
+class Opened(NamedTuple):
+    """What is known of a Dask collection: its blocks, and their lengths where they are known."""
+
+    blocks: list  # Delayed, one a part
+    lengths: list[int] | None
+    p: int | None
+    kind: Any
+    name: str
+
+
+def is_dask(source: Any) -> bool:
+    """A Dask array, data frame or series, or a list of Delayed?"""
+    if isinstance(source, (list, tuple)):
+        return bool(source) and all(_module(one) == "dask.delayed" for one in source)
+    return _module(source).startswith(("dask.array", "dask.dataframe", "dask_expr"))
+
+
+def _module(value: Any) -> str:
+    return type(value).__module__
+
+
+def spread(
+    source: Any, columns: Any = None, target: str | None = None
+) -> tuple[Place, np.ndarray | None, tuple[str, ...] | None]:
+    """X, y and the names of its columns, of a Dask collection."""
+    names, y = None, None
+    if hasattr(source, "to_dask_array"):
+        opened, names, y = _of_frame(source, columns, target)
+    elif columns is not None or target is not None:
+        raise TypeError(f"columns and target are for tables with names, not for {type(source).__name__}")
+    else:
+        opened = _of_array(source) if hasattr(source, "chunks") else Opened(list(source), None, None, None, "X")
+    client = current_client()
+    return (_here(opened) if client is None else _there(opened, Crew(client))), y, names
+
+
+def _of_array(X: Any) -> Opened:
+    if X.ndim != 2:
+        raise ValueError(f"X must have 2 dimensions, got {X.ndim} (shape {X.shape})")
+    if 0 in X.shape:
+        raise ValueError(f"X is empty (shape {X.shape}): it needs at least one row and one column")
+    if X.numblocks[1] > 1:
+        many = X.numblocks[1]
+        warnings.warn(
+            f"columns of X are in {many} chunks, and a part needs whole rows: Dask puts them together, which moves "
+            "most of X once; X.rechunk({1: -1}) beforehand, or chunks of rows from the start, avoid this warning",
+            UserWarning,
+            stacklevel=2,
+        )
+        X = X.rechunk({1: -1})
+    known = not any(np.isnan(c) for c in X.chunks[0])
+    kind = precision(X.dtype, "X")
+    blocks, lengths = list(X.to_delayed().ravel()), [int(c) for c in X.chunks[0]] if known else None
+    return Opened(blocks, lengths, int(X.shape[1]), kind, "X")
+
+
+def _of_frame(X: Any, columns: Any, target: str | None) -> tuple[Opened, tuple[str, ...] | None, np.ndarray | None]:
+    if X.ndim != 2:
+        raise ValueError("X must have 2 dimensions, and this is one column of a table: take frame[[name]]")
+    have = list(X.columns)
+    chosen = list(columns) if columns is not None else [c for c in have if c != target]
+    missing = [c for c in (*chosen, *([target] if target is not None else [])) if c not in have]
+    if missing:
+        raise ValueError(f"the table has no column {missing[0]!r}: it has {', '.join(map(str, have[:8]))}")
+    if not chosen:
+        raise ValueError("the table has no columns left for X")
+    kinds = X.dtypes
+    for c in (*chosen, *([target] if target is not None else [])):
+        if getattr(kinds[c], "kind", "O") not in "fiub":
+            raise TypeError(f"column {c!r} is of {kinds[c]}, not of numbers: leave it out by columns=, or encode it")
+    y = None
+    if target is not None:
+        y = np.asarray(X[target].compute().to_numpy(dtype=np.float64, na_value=np.nan))
+    return Opened(list(X[chosen].to_delayed()), None, len(chosen), np.dtype(float), "X"), tuple(map(str, chosen)), y
+
+
+def _here(opened: Opened) -> Lazy:
+    import dask
+
+    shapes = None if opened.lengths else dask.compute(*(dask.delayed(_shape)(one) for one in opened.blocks))
+    blocks, starts, p, kind = _measured(opened, opened.blocks, shapes)
+    return Lazy(blocks, starts, p, kind, opened.name)
+
+
+def _there(opened: Opened, crew: Crew) -> Spread:
+    futures = crew.client.compute(opened.blocks)
+    shapes = None
+    if opened.lengths is None:
+        shapes = list(crew.ask(_shape, len(futures), lambda k, again: (None, (futures[k],))))
+    futures, starts, p, kind = _measured(opened, futures, shapes)
+    return Spread(crew, futures, starts, p, kind, opened.name)
+
+
+def _measured(opened: Opened, blocks: list, shapes: Any) -> tuple[list, np.ndarray, int, Any]:
+    """Blocks that have rows, where they begin, how wide they are and of what precision."""
+    if shapes is None:
+        lengths, p, kind = opened.lengths, opened.p, opened.kind
+    else:
+        lengths = [shape[0] for shape, _ in shapes]
+        p = opened.p if opened.p is not None else max(shape[1] for shape, _ in shapes)
+        live = {precision(kind, opened.name) for shape, kind in shapes if shape[0]}
+        kind = np.result_type(*live) if live else np.dtype(float)
+    assert lengths is not None
+    assert p is not None
+    if not sum(lengths) or not p:
+        raise ValueError(f"X is empty (shape {(sum(lengths), p)}): it needs at least one row and one column")
+    kept = [one for one, length in zip(blocks, lengths, strict=True) if length]
+    return kept, np.cumsum([0, *(length for length in lengths if length)]), p, kind
+
+
+# --- what workers run ------------------------------------------------------------------------------------------------
+
+
+def _asked(f: Asked, part: Any, shared: tuple, sliced: tuple) -> Any:
+    try:
+        sliced = noted(sliced)
+    except KeyError:
+        return Forgotten()
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # it is found, and said
+        return f(part, None, *shared, *sliced)
+
+
+def _fitting(found: Any, want: tuple[int, int], kind: np.dtype, name: str) -> Any:
+    return fitting(_numbers(found), want, kind, name)
+
+
+def _shape(found: Any) -> tuple[tuple[int, int], Any]:
+    found = _numbers(found)
+    if getattr(found, "ndim", 0) != 2:
+        raise ValueError(f"a part should be rows of numbers, in 2 dimensions, and is {type(found).__name__}")
+    return found.shape, found.dtype
+
+
+def _numbers(found: Any) -> Any:
+    """A block as an array: of a data frame its values, with NaN where one is missing."""
+    if hasattr(found, "iloc"):
+        return found.to_numpy(dtype=np.float64, na_value=np.nan)
+    return found if sp.issparse(found) else np.asarray(found)

@@ -1,0 +1,191 @@
+"""Crew: the workers of a Dask cluster, what is asked of them, and the bytes that go there and back.
+
+Whatever is sent can be sent again: a worker that is lost takes with it only what others can make anew, or what is here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import threading
+import uuid
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+SMALL = 250_000  # bytes that travel with the question; more go straight to the worker
+TRIES = 6  # of a question whose answer was lost with a worker
+TOGETHER = 16  # answers that are fetched at once, as long as they are short
+SHORT = 4_000_000  # bytes
+NOTED = 1_000  # bytes: of arrays at least this long a worker is told once, and reminded later
+NOTES = 256_000_000  # bytes of them that a worker keeps
+PATIENCE = 120  # seconds to wait for the first worker
+
+
+Question = Callable[[int, bool], tuple[str | None, tuple]]  # of k, and again? Whom to ask, and what
+
+
+class LostError(RuntimeError):
+    """Workers were lost, time and again, over one question."""
+
+
+class Note(NamedTuple):
+    """An array, or a reminder of one."""
+
+    digest: bytes
+    value: np.ndarray | None
+
+
+class Forgotten(NamedTuple):
+    """What a worker answers that does not have what it was reminded of."""
+
+
+class Crew:
+    """The workers of a Dask client."""
+
+    def __init__(self, client: Any) -> None:
+        self.client, self.sent, self.received = client, 0, 0
+        self.lengths: dict[str, int] = {}  # bytes of the last answer, by what was asked
+        self.told: set[tuple[str, bytes]] = set()  # which worker knows what
+
+    def workers(self) -> dict[str, int]:
+        """Their addresses, and how many threads each has; at least one."""
+        found = self.client.nthreads()
+        if not found:
+            self.client.wait_for_workers(1, timeout=PATIENCE)
+            found = self.client.nthreads()
+        return dict(sorted(found.items()))
+
+    def send(self, value: Any, worker: str | None) -> Any:
+        """A value as a question may hold it: itself if it is short, or else as it lies on that worker."""
+        size = weight(value)
+        self.sent += size
+        if size <= SMALL:
+            return value
+        return self.client.scatter([value], workers=[worker] if worker else None, hash=False)[0]
+
+    def note(self, value: Any, worker: str, anew: bool = False) -> Any:
+        """A value whose arrays that worker was sent before are left out, whatever they were called then."""
+        if isinstance(value, np.ndarray) and value.nbytes >= NOTED:
+            digest = hashlib.blake2b(f"{value.dtype.str} {value.shape}".encode(), digest_size=16)
+            digest.update(np.ascontiguousarray(value).data)
+            name = digest.digest()
+            known = (worker, name) in self.told and not anew
+            self.told.add((worker, name))
+            return Note(name, None if known else value)
+        if isinstance(value, tuple):
+            made = [self.note(one, worker, anew) for one in value]
+            return type(value)(*made) if hasattr(value, "_fields") else tuple(made)
+        return value
+
+    def ask(self, f: Callable, count: int, question: Question, named: Callable | None = None) -> Iterator[Any]:
+        """f of every question, in order; an answer that was lost with a worker is asked for again.
+
+        `named`: what Dask's dashboard is told, where f only passes it on.
+        """
+        asked = (named or f).__name__.strip("_").replace("_", "-")
+        name = f"rowcol-{asked}-{uuid.uuid4().hex}"
+        waiting = [self._submit(f, name, k, 0, question) for k in range(count)]
+        some: list | None = []
+        ends = range(0)
+        for k in range(count):
+            if k not in ends:  # as long as they were the last time, and as those before
+                step = max(min(TOGETHER, SHORT // max(self.lengths.get(asked, SHORT), 1)), 1)
+                ends = range(k, min(k + step, count))
+                some = self._fetched(waiting[ends.start : ends.stop])
+            answer = Forgotten() if some is None else some[k - ends.start]
+            if isinstance(answer, Forgotten):
+                answer = self._insisted(f, name, k, waiting[k], question)
+            waiting[k] = None  # so that the worker may forget it
+            self.lengths[asked] = weight(answer)
+            self.received += self.lengths[asked]
+            yield answer
+
+    def _submit(self, f: Callable, name: str, k: int, attempt: int, question: Question) -> Any:
+        worker, arguments = question(k, attempt > 0)
+        where = {"workers": [worker], "allow_other_workers": True} if worker else {}
+        key = (name, k) if not attempt else (name, k, attempt)
+        return self.client.submit(f, *arguments, key=key, pure=False, **where)
+
+    def _fetched(self, futures: list) -> list | None:
+        """Their answers; None where one is missing."""
+        try:
+            return self.client.gather(futures)
+        except Exception:
+            return None  # which one, and why, is found out one by one
+
+    def _insisted(self, f: Callable, name: str, k: int, future: Any, question: Question) -> Any:
+        from distributed.scheduler import KilledWorker
+
+        for attempt in range(1, TRIES + 1):
+            try:
+                answer = future.result()
+                if not isinstance(answer, Forgotten):
+                    return answer
+            except (CancelledError, KilledWorker) as lost:
+                if attempt == TRIES:
+                    raise LostError(f"workers were lost over it, {TRIES} times: is it too large for them?") from lost
+                self.workers()  # or wait for one
+            future = self._submit(f, name, k, attempt, question)
+        raise LostError(f"workers forgot what they were told, {TRIES} times")
+
+
+def current_client() -> Any:
+    """Dask's current client, or None."""
+    if "distributed" not in sys.modules:
+        return None
+    from distributed import get_client
+
+    try:
+        return get_client()
+    except ValueError:
+        return None
+
+
+def weight(value: Any, seen: set[int] | None = None) -> int:
+    """Bytes of the arrays in a value, each counted once."""
+    seen = set() if seen is None else seen
+    if id(value) in seen:
+        return 0
+    seen.add(id(value))
+    if isinstance(value, (np.ndarray, np.generic)):
+        return int(value.nbytes)
+    if sp.issparse(value):
+        return sum(int(a.nbytes) for a in (value.data, value.indices, value.indptr))
+    if isinstance(value, dict):
+        return sum(weight(one, seen) for one in value.values())
+    if isinstance(value, (tuple, list)):
+        return sum(weight(one, seen) for one in value)
+    if hasattr(value, "__dataclass_fields__"):
+        return sum(weight(getattr(value, one), seen) for one in value.__dataclass_fields__)
+    return 0
+
+
+# --- on a worker -----------------------------------------------------------------------------------------------------
+
+_notes: OrderedDict[bytes, np.ndarray] = OrderedDict()
+_writing = threading.Lock()
+
+
+def noted(value: Any) -> Any:
+    """The value that `note` stands for; raises KeyError where it is not known here."""
+    if isinstance(value, Note):
+        with _writing:
+            if value.value is not None:
+                _notes[value.digest] = value.value
+            _notes.move_to_end(value.digest)
+            found = _notes[value.digest]
+            held = sum(one.nbytes for one in _notes.values())
+            for old in list(_notes)[:-1]:
+                if held <= NOTES:
+                    break
+                held -= _notes.pop(old).nbytes
+        return found
+    if isinstance(value, tuple):
+        made = [noted(one) for one in value]
+        return type(value)(*made) if hasattr(value, "_fields") else tuple(made)
+    return value

@@ -1,0 +1,283 @@
+"""X on a Dask cluster of worker processes: the answers are those of X in memory, whatever happens to the workers."""
+
+import logging
+import os
+import signal
+import threading
+import warnings
+
+import dask
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from distributed import Client, LocalCluster
+
+import rowcol
+from rowcol.methods.streamed import Joined
+from rowcol.places import crew
+from rowcol.places.chunks import Sliced
+
+
+def system(n=3_000, p=20, seed=0, noise=1.0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p)) * np.geomspace(1, 30, p) + 3.0
+    return X, X @ rng.standard_normal(p) + noise * rng.standard_normal(n)
+
+
+def ridge(X, y, alpha=0.0):
+    p = X.shape[1]
+    A = np.vstack([X, np.sqrt(alpha) * np.eye(p)]) if alpha else X
+    return np.linalg.lstsq(A, np.concatenate([y, np.zeros(p)]) if alpha else y, rcond=None)[0]
+
+
+def workers(count):
+    """Processes of one thread each; what Dask says when they are killed is not ours to judge."""
+    return LocalCluster(n_workers=count, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=60)
+
+
+@pytest.fixture(scope="module")
+def client():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)  # sockets of processes that are gone
+        with workers(2) as cluster, Client(cluster) as client:
+            yield client
+
+
+def test_without_a_client_dask_computes_part_after_part():
+    X, y = system()
+    with dask.config.set(scheduler="synchronous"):
+        place = rowcol.chunks(da.from_array(X, chunks=(700, -1))).X
+        assert type(place).__name__ == "Lazy"
+        for method in ("direct", "cg"):
+            np.testing.assert_allclose(rowcol.solve(place, y, method=method, tol=1e-9).x, ridge(X, y), rtol=1e-6)
+        parts = [dask.delayed(np.asarray)(X[i : i + 800]) for i in range(0, 3_000, 800)]
+        np.testing.assert_allclose(rowcol.solve(parts, y, tol=1e-9).x, ridge(X, y), rtol=1e-6)
+        X[2_000, 5] = np.inf
+        with pytest.raises(ValueError, match=r"chunk 3 of 5 .* NaN or infinity in its row 600, column 5"):
+            rowcol.solve(da.from_array(X, chunks=(700, -1)), y)
+
+
+def test_least_squares_and_ridge_are_those_of_lapack(client):
+    X, y = system()
+    place = rowcol.chunks(da.from_array(X, chunks=(700, -1))).X
+    assert place.count == 5
+    for method in ("auto", "direct", "cg"):
+        for alpha in (0.0, 5.0):
+            result = rowcol.solve(place, y, alpha=alpha, method=method, tol=1e-9)
+            assert result.success
+            np.testing.assert_allclose(result.x, ridge(X, y, alpha), rtol=1e-6, atol=1e-8)
+
+
+def test_whatever_dask_collection_it_is(client):
+    X, y = system()
+    frame = dd.from_pandas(pd.DataFrame(X, columns=[f"c{j}" for j in range(20)]).assign(y=y), npartitions=4)
+    frame = frame[frame["y"] > -1e9]  # so that lengths are not known
+    parts = [dask.delayed(sp.csr_array)(X[i : i + 800]) for i in range(0, 3_000, 800)]
+    truth = ridge(X, y)
+    for source in (da.from_array(X, chunks=(700, -1)), frame[[f"c{j}" for j in range(20)]], parts):
+        np.testing.assert_allclose(rowcol.solve(source, da.from_array(y, chunks=500), tol=1e-9).x, truth, rtol=1e-6)
+    place, target, names = rowcol.chunks(frame, columns=["c3", "c0"], target="y")
+    assert (names, place.shape) == (("c3", "c0"), (3_000, 2))
+    np.testing.assert_array_equal(target, y)
+    np.testing.assert_allclose(rowcol.solve(place, target, tol=1e-9).x, ridge(X[:, [3, 0]], y), rtol=1e-6)
+    with pytest.warns(UserWarning, match=r"columns of X are in 2 chunks"):
+        result = rowcol.solve(da.from_array(X, chunks=(700, 10)), y, tol=1e-9)
+    np.testing.assert_allclose(result.x, truth, rtol=1e-6)
+
+
+def test_estimators_with_weights_and_an_intercept_are_those_of_scikit_learn(client):
+    from sklearn.linear_model import Ridge
+
+    X, y = system()
+    X[:, 3] = 7.0
+    w = np.random.default_rng(1).uniform(0, 3, len(y))
+    D = da.from_array(X, chunks=(700, -1))
+    mine, theirs = rowcol.Ridge(2.0, tol=1e-10).fit(D, y, w), Ridge(2.0).fit(X, y, w)
+    np.testing.assert_allclose(mine.coef_, theirs.coef_, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(mine.intercept_, theirs.intercept_, rtol=1e-7)
+    np.testing.assert_allclose(mine.predict(D), theirs.predict(X), rtol=1e-7)
+    plain = rowcol.LeastSquares(tol=1e-10).fit(D, da.from_array(y, chunks=1_000))
+    np.testing.assert_allclose(plain.predict(X), X @ plain.coef_ + plain.intercept_)
+    assert abs((y - plain.predict(X)).mean()) < 1e-8
+
+
+def test_rows_on_all_workers_reach_the_shortest_solution_and_ridge(client):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((300, 900)), rng.standard_normal(300)
+    place = rowcol.chunks(da.from_array(X, chunks=(80, -1))).X
+    for alpha in (0.0, 30.0):
+        result = rowcol.solve(place, y, alpha=alpha, method="rk", tol=1e-8, random_state=0, max_passes=200)
+        assert result.success
+        np.testing.assert_allclose(result.x, ridge(X, y, alpha), atol=1e-6)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_best_combination_of_moves_never_makes_it_worse(monkeypatch, weighted):
+    """½‖Xᵀα‖² + ½αᵀΛα − yᵀα, written out; without it, the sum of moves of rows that are alike would run away."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((120, 300)) + 0.5  # parts know the same directions
+    y, w = rng.standard_normal(120), rng.uniform(0.5, 2, 120) if weighted else np.ones(120)
+    seen, advance = [0.0], Joined.advance
+
+    def watched(self, room, deadline):
+        made = advance(self, room, deadline)
+        a = self.alpha[0] * self.problem.scale[0]
+        seen.append(0.5 * ((X.T @ a) ** 2).sum() + 0.5 * 30.0 * (a**2 / w).sum() - y @ a)
+        np.testing.assert_allclose(self.beta[0] * self.problem.scale[0], X.T @ a, atol=1e-9)
+        return made
+
+    monkeypatch.setattr(Joined, "advance", watched)
+    monkeypatch.setattr(Sliced, "together", True)
+    given = w if weighted else None
+    place = Sliced(X, 20, "X")
+    result = rowcol.solve(place, y, alpha=30.0, method="rk", tol=1e-6, random_state=0, sample_weight=given)
+    assert result.success
+    assert len(seen) > 3
+    assert (np.diff(seen) <= 1e-12 * abs(seen[-1])).all()
+    root = np.sqrt(w)
+    np.testing.assert_allclose(result.x, ridge(root[:, None] * X, root * y, 30.0), atol=1e-5)
+
+
+def test_a_worker_is_reminded_of_what_it_knows_and_says_when_it_does_not(monkeypatch):
+    there = crew.Crew(None)
+    long, short = np.arange(500.0), np.arange(3.0)
+    first, again = there.note((long, short), "a"), there.note((long.copy(), short), "a")
+    assert crew.weight(again) == short.nbytes
+    assert crew.weight(there.note((long,), "b")) == long.nbytes
+    assert crew.weight(there.note((long.astype(int),), "a")) == long.nbytes
+    with pytest.raises(KeyError):
+        crew.noted(again)
+    assert (crew.noted(first)[0] == long).all()
+    assert (crew.noted(again)[0] == long).all()
+    monkeypatch.setattr(crew, "NOTES", 5_000)
+    crew.noted(there.note((long + 1,), "a"))
+    with pytest.raises(KeyError):
+        crew.noted(again)
+
+
+def test_only_short_vectors_and_one_gram_matrix_a_part_travel(client):
+    n, p, parts = 8_000, 20, 4
+    X, y = system(n, p)
+    place = rowcol.chunks(da.from_array(X, chunks=(n // parts, -1))).X
+
+    def travelled(**options):
+        before = place.sent, place.received
+        result = rowcol.solve(place, y, tol=1e-9, **options)
+        assert "went to the workers" in str(result.plan)
+        return result, place.sent - before[0], place.received - before[1]
+
+    vector, column, slack = 8 * p, 8 * n, 4_000
+    _, sent, received = travelled(method="direct")
+    assert sent <= column + 4 * parts * vector + slack  # y once: the look finds it there
+    assert received <= parts * (vector * (p + 6)) + column + slack  # Gram matrices, and the residual of the look
+    result, sent, received = travelled(method="cg", fit_intercept=True)
+    rounds = int(np.ceil(result.passes)) + 4
+    assert sent <= 6 * column + 6 * rounds * parts * vector + slack  # y, weights and ones once, whatever the passes
+    assert received <= 4 * column + 6 * rounds * parts * vector + slack
+    again = travelled(method="cg", fit_intercept=True)
+    assert again[1] < sent
+
+
+def test_the_log_and_task_names_tell_what_is_done(client, caplog):
+    X, y = system()
+    with caplog.at_level(logging.INFO, logger="rowcol"):
+        rowcol.solve(da.from_array(X, chunks=(700, -1)), y)
+    assert "MB went to the workers" in caplog.text
+    names = client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.task_prefixes))
+    assert any(name.startswith("rowcol-") for name in names)
+
+
+def test_what_is_wrong_is_named_by_its_chunk(client):
+    X, y = system(n=10_000, p=3)
+    X[6_234, 1] = np.nan
+    D = da.from_array(X, chunks=(700, -1))
+    for options in ({}, {"fit_intercept": True}, {"method": "cg"}, {"alpha": 1.0, "method": "rk"}):
+        with pytest.raises(ValueError, match=r"chunk 9 of 15 .* NaN or infinity in its row 634, column 1"):
+            rowcol.solve(D, y, **options)
+
+    def spoiled(block, block_info=None):
+        if block_info[0]["chunk-location"][0] == 4:
+            raise OSError("the disk is gone")
+        return block
+
+    bad = da.from_array(np.ones((3_000, 3)), chunks=(500, -1)).map_blocks(spoiled, dtype=float)
+    with pytest.raises(OSError, match=r"chunk 5 of 6 \(rows 2,000 to 2,499\) cannot be read: the disk is gone"):
+        rowcol.solve(bad, np.ones(3_000))
+    short = da.from_array(np.ones((3_000, 3)), chunks=(500, -1)).map_blocks(lambda b: b[:-1], dtype=float)
+    with pytest.raises(ValueError, match=r"chunk 1 of 6 .* should be 500 x 3"):
+        rowcol.solve(short, np.ones(3_000))
+    with pytest.raises(TypeError, match=r"column 'a' is of .*, not of numbers"):
+        rowcol.chunks(dd.from_pandas(pd.DataFrame({"a": ["x", "y"]}), npartitions=1))
+
+
+@pytest.mark.parametrize(("solver", "tol"), [("pcg", 1e-8), ("blocks", 1e-3)])
+def test_kernel_products_that_workers_share_are_exact(client, solver, tol):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1_100, 3))
+    y = np.sin(X).sum(axis=1) + 0.1 * rng.standard_normal(1_100)
+    place = rowcol.chunks(da.from_array(X, chunks=(400, -1))).X
+    mine = rowcol.KernelRidge(0.5, kernel="rbf", gamma=0.5, solver=solver, tol=tol, random_state=0).fit(place, y)
+    assert mine.result_.success
+    K = np.exp(-0.5 * ((X[:, None] - X) ** 2).sum(axis=2))
+    left = y - K @ mine.dual_coef_ - 0.5 * mine.dual_coef_
+    assert np.linalg.norm(left) <= 1.01 * tol * np.linalg.norm(y)
+    tiles = 12 * (4 + 1) * 1_536  # three features padded to four, and an offset, in both precisions, in tiles of 512
+    products = 2 * mine.result_.steps + 8
+    assert place.sent <= 2 * (tiles + 8 * products * 1_100)
+    assert place.received <= X.nbytes + 2 * 8 * products * 1_100
+    assert "went to the workers" in str(mine.plan_)
+
+
+class Killing:
+    """A callback that kills a worker of ours in the middle, once; or adds one."""
+
+    def __init__(self, client, cluster, more=0):
+        self.client, self.cluster, self.more, self.rounds, self.done = client, cluster, more, 0, threading.Event()
+
+    def __call__(self, progress):
+        self.rounds += 1
+        if self.rounds == 2:
+            if self.more:
+                self.cluster.scale(self.more)
+                self.client.wait_for_workers(self.more, timeout=60)
+            else:
+                victim = sorted(self.client.run(os.getpid).items())[0][1]
+                os.kill(victim, signal.SIGKILL)
+            self.done.set()
+
+
+@pytest.mark.parametrize(
+    "job", ["cg", pytest.param("rk", marks=pytest.mark.slow), pytest.param("kernel", marks=pytest.mark.slow)]
+)
+def test_a_worker_killed_in_the_middle_changes_nothing(job):
+    rng = np.random.default_rng(0)
+    n, p = (300, 900) if job == "rk" else (1_500, 3) if job == "kernel" else (3_000, 20)
+    X, y = rng.standard_normal((n, p)), rng.standard_normal(n)
+    with workers(2) as cluster, Client(cluster) as client:
+        D = da.from_array(X, chunks=(n // 6, -1))
+        killing = Killing(client, cluster)
+        if job == "kernel":
+            made = rowcol.solve(D, y, kernel="rbf", alpha=0.5, method="pcg", tol=1e-8, callback=killing)
+            K = np.exp(-((X[:, None] - X) ** 2).sum(axis=2) / p)
+            np.testing.assert_allclose(made.x, np.linalg.solve(K + 0.5 * np.eye(n), y), atol=1e-6)
+        else:
+            made = rowcol.solve(D, y, alpha=2.0, method=job, tol=1e-9, callback=killing, max_passes=500)
+            np.testing.assert_allclose(made.x, ridge(X, y, 2.0), atol=1e-6)
+        assert killing.done.is_set()
+        assert made.success
+
+
+@pytest.mark.slow
+def test_workers_that_come_later_are_used():
+    X, y = system(p=10)
+    with workers(1) as cluster, Client(cluster) as client:
+        place = rowcol.chunks(da.from_array(X, chunks=(500, -1))).X
+        killing = Killing(client, cluster, more=2)
+        made = rowcol.solve(place, y, method="cg", tol=1e-10, callback=killing)
+        assert killing.done.is_set()
+        np.testing.assert_allclose(made.x, ridge(X, y), rtol=1e-6, atol=1e-8)
+        rowcol.solve(place, y, method="cg", tol=1e-10)
+        assert len(set(place.owners)) == 2
