@@ -66,8 +66,7 @@ def fit(
         if how.limit_blas is not None:
             stack.enter_context(threadpool_limits(how.limit_blas, "blas"))
         pool = stack.enter_context(shared(how.jobs))
-        leaves = _tiled(posed_as.kernel)
-        first = how.stop._replace(max_seconds=how.patience)
+        leaves, first = _tiled(posed_as.kernel), how.stop._replace(max_seconds=how.patience)
         choice = choose(asked, posed_as.X, leaves, how.method, how.memory, first)
         exact, quick = _grams(posed_as, pool, how.team)
         asked = asked._replace(X=exact)
@@ -76,8 +75,7 @@ def fit(
         stop = how.stop._replace(tol=how.stop.tol / 2) if fit_intercept else how.stop
         sampler = how.sampler if isinstance(how.sampler, str) else _weights_of(how.sampler, posed_as)
         watch = None if how.callback is None else partial(_whole, how.callback, posed_as, fit_intercept)
-        way = Way(asked, quick, stop, how.seed, how.memory, sampler, watch, how.bar, how.method == "auto")
-        way.log = how.log
+        way = Way(asked, quick, stop, how.seed, how.memory, sampler, watch, how.bar, how.method == "auto", log=how.log)
         every = posed_as.live.size == posed_as.count and not _is_given(posed_as.kernel)
         if memo is not None and every and choice.route == "pcg" and choice.rank:
             way.preconditioner = moved(memo, posed_as.X, quick, ridge_of(asked), how.memory)
