@@ -21,7 +21,7 @@ METHODS = ("auto", "rk", "rcd", "rek", "sgs-cg", "subset", "blocks", "cg", "dire
 LAYOUTS = ("C", "F", "csr", "csc")  # "operator" is made below, for the day it is accepted
 DTYPES = ("float64", "float64", "float32", "complex128", "complex64")
 LARGER = ((200, 30), (30, 200), (300, 80))
-EXAMPLES = {"auto": 500}  # 100 for each named method; thousands in `make slow`
+EXAMPLES = {"auto": 300}  # 100 for each named method; thousands in `make slow`
 SMALL = {
     "flat_tail": dict(n=80, outliers=8),
     "sparse_consistent": dict(n=300, p=60),

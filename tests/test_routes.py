@@ -126,7 +126,13 @@ def deficient(shape):
 
 
 # rounded to single precision the rank of a deficient X is full: another problem
-ASKED = [(s, m, f) for s, m in CASES for f in FORMS if not (is_single(f) and deficient(s))]
+# compiling takes most of the time of a first run: what complex64 adds to the others is left to `make slow`
+ASKED = [
+    pytest.param(s, m, f, marks=pytest.mark.slow) if f.startswith("complex64") else (s, m, f)
+    for s, m in CASES
+    for f in FORMS
+    if not (is_single(f) and deficient(s))
+]
 
 
 @pytest.mark.parametrize(("shape", "method", "form"), ASKED)

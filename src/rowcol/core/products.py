@@ -146,7 +146,7 @@ def normal(by: Products, v: np.ndarray) -> tuple[np.ndarray, float]:
             pulled = (there.astype(w.dtype, copy=False).conj() @ part).conj()
             return pulled - np.multiply.outer(there @ ones, by.shift.mean.conj())
 
-        for part in by_threads(by.pool, down, range(0, n, step := max(CACHED // (p * w.itemsize), 1)), out.nbytes):
+        for part in by_threads(workers(by), down, range(0, n, step := max(CACHED // (p * w.itemsize), 1)), out.nbytes):
             out += part
         return out if by.shift is None or by.shift.live is None else out * by.shift.live, 1.0
     if by.pool is None and isinstance(by.lines, Sparse) and by.X.dtype == v.dtype:
@@ -174,7 +174,7 @@ def conormal(by: Products, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, float
                 u[:, some] *= 1.0 if by.shift.live is None else by.shift.live[some]
             return u[:, some] @ part.T
 
-        for part in by_threads(by.pool, wide, range(0, p, step := max(ACROSS // (n * w.itemsize), 1)), out.nbytes):
+        for part in by_threads(workers(by), wide, range(0, p, step := max(ACROSS // (n * w.itemsize), 1)), out.nbytes):
             out += part
         return u, out if by.shift is None else out - lifted(by, u), 1.0
     u = back(by, v)
@@ -319,10 +319,15 @@ def push_all(by: Products, c: np.ndarray) -> np.ndarray:
     return out
 
 
+def workers(by: Products) -> Executor | None:
+    """The threads that share products by BLAS; none where X is so small that handing it over takes longer."""
+    return by.pool if by.X.nbytes >= SMALL else None
+
+
 def _by_blas(by: Products, A: np.ndarray, v: np.ndarray) -> np.ndarray:
     """v Aᵀ, where A is X or its transpose; threads share its longer side."""
     rows, cols = A.shape
-    if by.pool is None or A.nbytes < SMALL:
+    if workers(by) is None:
         return np.ascontiguousarray(v @ A.T)
     long = max(rows, cols)
     cuts = range(0, long, step := -(-long // (AHEAD * -(-A.nbytes // (AHEAD * LONG)))))

@@ -35,6 +35,7 @@ from .products import (
     stored,
     tiled,
     times,
+    workers,
 )
 from .threads import AHEAD, by_threads, spread
 
@@ -129,7 +130,7 @@ def _across(
         for i, j in down:
             slope[:, a:b] += (rho[:, i:j].conj() @ X[i:j, a:b]).conj()
 
-    deque(by_threads(by.pool, pulled, [(0, p)] if by.pool is None else _cuts(p, -(-p // AHEAD)), 0), maxlen=0)
+    deque(by_threads(workers(by), pulled, [(0, p)] if workers(by) is None else _cuts(p, -(-p // AHEAD)), 0), maxlen=0)
     return Sums(rho, slope, rho, image, total if squares else None, (chain(cuts), chain(down)))
 
 
@@ -193,7 +194,7 @@ def _down(by: Products, y: np.ndarray, beta: np.ndarray, alpha: np.ndarray | Non
         imaged = None if alpha is None else (alpha[:, i:j].conj() @ part).conj()
         return pulled, imaged, None if total is None else _squares(part)
 
-    for pulled, imaged, squared in by_threads(by.pool, block, down, slope.nbytes):
+    for pulled, imaged, squared in by_threads(workers(by), block, down, slope.nbytes):
         slope += pulled
         if image is not None:
             image += imaged

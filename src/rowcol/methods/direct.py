@@ -71,7 +71,7 @@ class Direct:
             self.last, self.value = self.value, np.full(q, np.inf)
             if not stuck.all():
                 passes = self._correct()
-            elif self.factor is not None and self.factor.kind in ("cholesky", "eigen", "spectrum"):
+            elif self.probe is None and self.factor is not None and self.factor.kind not in ("qr", "svd"):
                 passes, stuck = self._solve(safely=True), np.zeros(q, bool)
                 self.last = np.full(q, np.inf)
         self.slope = np.zeros((q, min(self.by.shape)), self.beta.dtype)
