@@ -132,7 +132,7 @@ def test_search_finds_minimum_norm(browser, home, viewport):
         it.page.locator(".md-search__input").click()
         it.page.locator(".md-search__input").press_sequentially("minimum norm")
         best = it.page.locator(".md-search-result__item").first
-        best.wait_for(timeout=30_000)
+        best.locator("mark", has_text="norm").first.wait_for(timeout=30_000)  # results come while one types
         assert best.locator("mark").all_inner_texts()[:2] == ["minimum", "norm"]
         best.get_by_text("How do I get the minimum norm solution?").click()
         it.page.wait_for_url("**/faq.html?h=*#how-do-i-get-the-minimum-norm-solution", timeout=30_000)
