@@ -96,3 +96,17 @@ def scattered(rng, n, p, density, layout="csr"):
     count = int(n * p * density)
     where = (rng.integers(0, n, count, np.int32), rng.integers(0, p, count, np.int32))
     return sp.coo_array((rng.random(count), where), shape=(n, p)).asformat(layout)
+
+
+def uneven(n=3_000, p=20, seed=0, noise=1.0):
+    """A tall system with means, and columns of different size."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p)) * np.geomspace(1, 30, p) + 3.0
+    return X, X @ rng.standard_normal(p) + noise * rng.standard_normal(n)
+
+
+def lapack(X, y, alpha=0.0):
+    """Least squares, or ridge as least squares of more rows, by LAPACK."""
+    p = X.shape[1]
+    A = np.vstack([X, np.sqrt(alpha) * np.eye(p)]) if alpha else X
+    return np.linalg.lstsq(A, np.concatenate([y, np.zeros(p)]) if alpha else y, rcond=None)[0]

@@ -16,21 +16,10 @@ import scipy.sparse as sp
 from distributed import Client, LocalCluster
 
 import rowcol
+from oracle import lapack, uneven
 from rowcol.methods.streamed import Joined
 from rowcol.places import crew
 from rowcol.places.chunks import Sliced
-
-
-def system(n=3_000, p=20, seed=0, noise=1.0):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, p)) * np.geomspace(1, 30, p) + 3.0
-    return X, X @ rng.standard_normal(p) + noise * rng.standard_normal(n)
-
-
-def ridge(X, y, alpha=0.0):
-    p = X.shape[1]
-    A = np.vstack([X, np.sqrt(alpha) * np.eye(p)]) if alpha else X
-    return np.linalg.lstsq(A, np.concatenate([y, np.zeros(p)]) if alpha else y, rcond=None)[0]
 
 
 def workers(count):
@@ -47,42 +36,42 @@ def client():
 
 
 def test_without_a_client_dask_computes_part_after_part():
-    X, y = system()
+    X, y = uneven()
     with dask.config.set(scheduler="synchronous"):
         place = rowcol.chunks(da.from_array(X, chunks=(700, -1))).X
         assert type(place).__name__ == "Lazy"
         for method in ("direct", "cg"):
-            np.testing.assert_allclose(rowcol.solve(place, y, method=method, tol=1e-9).x, ridge(X, y), rtol=1e-6)
+            np.testing.assert_allclose(rowcol.solve(place, y, method=method, tol=1e-9).x, lapack(X, y), rtol=1e-6)
         parts = [dask.delayed(np.asarray)(X[i : i + 800]) for i in range(0, 3_000, 800)]
-        np.testing.assert_allclose(rowcol.solve(parts, y, tol=1e-9).x, ridge(X, y), rtol=1e-6)
+        np.testing.assert_allclose(rowcol.solve(parts, y, tol=1e-9).x, lapack(X, y), rtol=1e-6)
         X[2_000, 5] = np.inf
         with pytest.raises(ValueError, match=r"chunk 3 of 5 .* NaN or infinity in its row 600, column 5"):
             rowcol.solve(da.from_array(X, chunks=(700, -1)), y)
 
 
 def test_least_squares_and_ridge_are_those_of_lapack(client):
-    X, y = system()
+    X, y = uneven()
     place = rowcol.chunks(da.from_array(X, chunks=(700, -1))).X
     assert place.count == 5
     for method in ("auto", "direct", "cg"):
         for alpha in (0.0, 5.0):
             result = rowcol.solve(place, y, alpha=alpha, method=method, tol=1e-9)
             assert result.success
-            np.testing.assert_allclose(result.x, ridge(X, y, alpha), rtol=1e-6, atol=1e-8)
+            np.testing.assert_allclose(result.x, lapack(X, y, alpha), rtol=1e-6, atol=1e-8)
 
 
 def test_whatever_dask_collection_it_is(client):
-    X, y = system()
+    X, y = uneven()
     frame = dd.from_pandas(pd.DataFrame(X, columns=[f"c{j}" for j in range(20)]).assign(y=y), npartitions=4)
     frame = frame[frame["y"] > -1e9]  # so that lengths are not known
     parts = [dask.delayed(sp.csr_array)(X[i : i + 800]) for i in range(0, 3_000, 800)]
-    truth = ridge(X, y)
+    truth = lapack(X, y)
     for source in (da.from_array(X, chunks=(700, -1)), frame[[f"c{j}" for j in range(20)]], parts):
         np.testing.assert_allclose(rowcol.solve(source, da.from_array(y, chunks=500), tol=1e-9).x, truth, rtol=1e-6)
     place, target, names = rowcol.chunks(frame, columns=["c3", "c0"], target="y")
     assert (names, place.shape) == (("c3", "c0"), (3_000, 2))
     np.testing.assert_array_equal(target, y)
-    np.testing.assert_allclose(rowcol.solve(place, target, tol=1e-9).x, ridge(X[:, [3, 0]], y), rtol=1e-6)
+    np.testing.assert_allclose(rowcol.solve(place, target, tol=1e-9).x, lapack(X[:, [3, 0]], y), rtol=1e-6)
     with pytest.warns(UserWarning, match=r"columns of X are in 2 chunks"):
         result = rowcol.solve(da.from_array(X, chunks=(700, 10)), y, tol=1e-9)
     np.testing.assert_allclose(result.x, truth, rtol=1e-6)
@@ -91,7 +80,7 @@ def test_whatever_dask_collection_it_is(client):
 def test_estimators_with_weights_and_an_intercept_are_those_of_scikit_learn(client):
     from sklearn.linear_model import Ridge
 
-    X, y = system()
+    X, y = uneven()
     X[:, 3] = 7.0
     w = np.random.default_rng(1).uniform(0, 3, len(y))
     D = da.from_array(X, chunks=(700, -1))
@@ -111,7 +100,7 @@ def test_rows_on_all_workers_reach_the_shortest_solution_and_ridge(client):
     for alpha in (0.0, 30.0):
         result = rowcol.solve(place, y, alpha=alpha, method="rk", tol=1e-8, random_state=0, max_passes=200)
         assert result.success
-        np.testing.assert_allclose(result.x, ridge(X, y, alpha), atol=1e-6)
+        np.testing.assert_allclose(result.x, lapack(X, y, alpha), atol=1e-6)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -138,7 +127,7 @@ def test_the_best_combination_of_moves_never_makes_it_worse(monkeypatch, weighte
     assert len(seen) > 3
     assert (np.diff(seen) <= 1e-12 * abs(seen[-1])).all()
     root = np.sqrt(w)
-    np.testing.assert_allclose(result.x, ridge(root[:, None] * X, root * y, 30.0), atol=1e-5)
+    np.testing.assert_allclose(result.x, lapack(root[:, None] * X, root * y, 30.0), atol=1e-5)
 
 
 def test_a_worker_is_reminded_of_what_it_knows_and_says_when_it_does_not(monkeypatch):
@@ -160,7 +149,7 @@ def test_a_worker_is_reminded_of_what_it_knows_and_says_when_it_does_not(monkeyp
 
 def test_only_short_vectors_and_one_gram_matrix_a_part_travel(client):
     n, p, parts = 8_000, 20, 4
-    X, y = system(n, p)
+    X, y = uneven(n, p)
     place = rowcol.chunks(da.from_array(X, chunks=(n // parts, -1))).X
 
     def travelled(**options):
@@ -182,7 +171,7 @@ def test_only_short_vectors_and_one_gram_matrix_a_part_travel(client):
 
 
 def test_the_log_and_task_names_tell_what_is_done(client, caplog):
-    X, y = system()
+    X, y = uneven()
     with caplog.at_level(logging.INFO, logger="rowcol"):
         rowcol.solve(da.from_array(X, chunks=(700, -1)), y)
     assert "MB went to the workers" in caplog.text
@@ -191,7 +180,7 @@ def test_the_log_and_task_names_tell_what_is_done(client, caplog):
 
 
 def test_what_is_wrong_is_named_by_its_chunk(client):
-    X, y = system(n=10_000, p=3)
+    X, y = uneven(n=10_000, p=3)
     X[6_234, 1] = np.nan
     D = da.from_array(X, chunks=(700, -1))
     for options in ({}, {"fit_intercept": True}, {"method": "cg"}, {"alpha": 1.0, "method": "rk"}):
@@ -265,19 +254,19 @@ def test_a_worker_killed_in_the_middle_changes_nothing(job):
             np.testing.assert_allclose(made.x, np.linalg.solve(K + 0.5 * np.eye(n), y), atol=1e-6)
         else:
             made = rowcol.solve(D, y, alpha=2.0, method=job, tol=1e-9, callback=killing, max_passes=500)
-            np.testing.assert_allclose(made.x, ridge(X, y, 2.0), atol=1e-6)
+            np.testing.assert_allclose(made.x, lapack(X, y, 2.0), atol=1e-6)
         assert killing.done.is_set()
         assert made.success
 
 
 @pytest.mark.slow
 def test_workers_that_come_later_are_used():
-    X, y = system(p=10)
+    X, y = uneven(p=10)
     with workers(1) as cluster, Client(cluster) as client:
         place = rowcol.chunks(da.from_array(X, chunks=(500, -1))).X
         killing = Killing(client, cluster, more=2)
         made = rowcol.solve(place, y, method="cg", tol=1e-10, callback=killing)
         assert killing.done.is_set()
-        np.testing.assert_allclose(made.x, ridge(X, y), rtol=1e-6, atol=1e-8)
+        np.testing.assert_allclose(made.x, lapack(X, y), rtol=1e-6, atol=1e-8)
         rowcol.solve(place, y, method="cg", tol=1e-10)
         assert len(set(place.owners)) == 2

@@ -9,18 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 import rowcol
-
-
-def system(n=3_000, p=20, seed=0, noise=1.0):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, p)) * np.geomspace(1, 30, p) + 3.0
-    return X, X @ rng.standard_normal(p) + noise * rng.standard_normal(n)
-
-
-def lstsq(X, y, alpha=0.0):
-    p = X.shape[1]
-    A = np.vstack([X, np.sqrt(alpha) * np.eye(p)]) if alpha else X
-    return np.linalg.lstsq(A, np.concatenate([y, np.zeros(p)]) if alpha else y, rcond=None)[0]
+from oracle import lapack, uneven
 
 
 def saved(X, tmp_path, kind):
@@ -54,12 +43,12 @@ KINDS = ["npy", "fortran npy", "hdf5", "zarr", "function", "sparse function"]
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("method", ["auto", "direct", "cg"])
 def test_least_squares_and_ridge_are_those_of_lapack(tmp_path, kind, method):
-    X, y = system()
+    X, y = uneven()
     place = saved(X, tmp_path, kind)
     for alpha in (0.0, 5.0):
         result = rowcol.solve(place, y, alpha=alpha, method=method, tol=1e-9, random_state=0)
         assert result.success
-        np.testing.assert_allclose(result.x, lstsq(X, y, alpha), rtol=1e-6, atol=1e-8)
+        np.testing.assert_allclose(result.x, lapack(X, y, alpha), rtol=1e-6, atol=1e-8)
 
 
 @pytest.mark.parametrize("kind", ["npy", "function", "sparse function"])
@@ -67,7 +56,7 @@ def test_least_squares_and_ridge_are_those_of_lapack(tmp_path, kind, method):
 def test_an_intercept_and_weights_are_those_of_scikit_learn(tmp_path, kind, weighted):
     from sklearn.linear_model import Ridge
 
-    X, y = system()
+    X, y = uneven()
     X[:, 3] = 7.0  # a constant column
     y = np.column_stack([y, -2 * y + 5])
     w = np.random.default_rng(1).uniform(0, 3, len(y)) if weighted else None
@@ -95,13 +84,13 @@ def test_rows_reach_the_shortest_solution_and_ridge(tmp_path, kind):
         np.testing.assert_allclose(result.x, shortest, atol=1e-6)
     ridge = rowcol.solve(place, y, alpha=30.0, method="rk", tol=1e-8, random_state=0, max_passes=2_000)
     assert ridge.success
-    np.testing.assert_allclose(ridge.x, lstsq(X, y, 30.0), atol=1e-6)
+    np.testing.assert_allclose(ridge.x, lapack(X, y, 30.0), atol=1e-6)
     again = rowcol.solve(place, y, alpha=30.0, method="rk", tol=1e-8, random_state=0, max_passes=2_000)
     assert (again.x == ridge.x).all()
 
 
 def test_a_rank_deficient_x_gives_the_shortest_solution(tmp_path):
-    X, y = system()
+    X, y = uneven()
     X = np.hstack([X, X[:, :5]])
     result = rowcol.solve(saved(X, tmp_path, "npy"), y, tol=1e-8)
     assert result.success
@@ -119,20 +108,20 @@ def test_an_ill_conditioned_x_goes_by_qr(tmp_path):
 
 
 def test_float32_and_kernels_are_as_in_memory(tmp_path):
-    X, y = system(n=800, p=4)
+    X, y = uneven(n=800, p=4)
     few = X.astype(np.float32)
     np.save(tmp_path / "X.npy", few)
     place = rowcol.chunks(tmp_path / "X.npy", rows=90).X
     result = rowcol.solve(place, y, alpha=1.0, tol=1e-6)
     assert result.x.dtype == np.float32
-    np.testing.assert_allclose(result.x, lstsq(few.astype(float), y, 1.0), rtol=1e-5)
+    np.testing.assert_allclose(result.x, lapack(few.astype(float), y, 1.0), rtol=1e-5)
     here = rowcol.KernelRidge(1.0, kernel="rbf", gamma=0.01, random_state=0).fit(few, y)
     there = rowcol.KernelRidge(1.0, kernel="rbf", gamma=0.01, random_state=0).fit(place, y)
     assert (here.dual_coef_ == there.dual_coef_).all()
 
 
 def test_models_that_need_all_rows_read_them_where_they_fit(tmp_path):
-    X, y = system(n=300, p=3)
+    X, y = uneven(n=300, p=3)
     place = saved(X, tmp_path, "npy")
     models = [
         rowcol.RidgeCV([0.1, 1.0]),
@@ -150,7 +139,7 @@ def test_models_that_need_all_rows_read_them_where_they_fit(tmp_path):
 
 @pytest.mark.parametrize("kind", ["npy", "hdf5", "function"])
 def test_what_is_wrong_is_named_by_its_chunk(tmp_path, kind):
-    X, y = system(n=10_000, p=3)
+    X, y = uneven(n=10_000, p=3)
     X[6_234, 1] = np.nan
     for options in ({}, {"fit_intercept": True}, {"method": "cg"}, {"alpha": 1.0, "method": "rk"}):
         with pytest.raises(ValueError, match=r"chunk 9 of 15 .* NaN or infinity in its row 634, column 1"):
@@ -158,7 +147,7 @@ def test_what_is_wrong_is_named_by_its_chunk(tmp_path, kind):
 
 
 def test_a_file_that_is_cut_or_gone_is_named(tmp_path):
-    X, y = system()
+    X, y = uneven()
     place = saved(X, tmp_path, "npy")
     (tmp_path / "X.npy").write_bytes((tmp_path / "X.npy").read_bytes()[:-1_000])
     with pytest.raises(
@@ -171,7 +160,7 @@ def test_a_file_that_is_cut_or_gone_is_named(tmp_path):
 
 
 def test_a_function_must_give_the_same_rows_each_time():
-    X, y = system()
+    X, y = uneven()
     calls = []
 
     def begin():
@@ -191,7 +180,7 @@ def test_a_function_must_give_the_same_rows_each_time():
 def test_tables_by_the_names_of_columns(tmp_path, suffix):
     import pandas as pd
 
-    X, y = system(n=2_000, p=4)
+    X, y = uneven(n=2_000, p=4)
     table = pd.DataFrame(X, columns=list("abcd")).assign(y=y, word="x")
     path = tmp_path / f"t{suffix}"
     if suffix == ".parquet":
@@ -204,7 +193,7 @@ def test_tables_by_the_names_of_columns(tmp_path, suffix):
     assert names == ("d", "a")
     np.testing.assert_allclose(target, y)
     assert place.count >= 2
-    np.testing.assert_allclose(rowcol.solve(place, target, tol=1e-9).x, lstsq(X[:, [3, 0]], y), rtol=1e-6)
+    np.testing.assert_allclose(rowcol.solve(place, target, tol=1e-9).x, lapack(X[:, [3, 0]], y), rtol=1e-6)
     with pytest.raises(TypeError, match=r"column 'word' is of .*, not of numbers"):
         rowcol.chunks(path, target="y")
     with pytest.raises(ValueError, match="has no column 'z'"):
@@ -212,7 +201,7 @@ def test_tables_by_the_names_of_columns(tmp_path, suffix):
 
 
 def test_methods_that_need_columns_say_so(tmp_path):
-    X, y = system()
+    X, y = uneven()
     place = saved(X, tmp_path, "npy")
     for method in ("rcd", "rek", "blocks", "sketch", "subset"):
         with pytest.raises(TypeError, match="where rows of X lie elsewhere: say method='direct'"):
@@ -222,7 +211,7 @@ def test_methods_that_need_columns_say_so(tmp_path):
 
 
 def test_the_plan_says_how_and_keeps_to_the_memory(tmp_path):
-    X, y = system(p=200)
+    X, y = uneven(p=200)
     place = saved(X, tmp_path, "npy")
     plan = rowcol.plan(place, y)
     assert plan.route == "direct"

@@ -129,11 +129,11 @@ def fitting(found: Any, want: tuple[int, int], kind: np.dtype, name: str) -> Any
 
 
 def times_rows(part: Any, root: np.ndarray) -> Any:
-    """Rows of a part, each times a number, in double precision also where the part is not."""
+    """Rows, each times a number, in double precision also where they are not: rounding X would change the problem."""
     if sp.issparse(part):
-        each = part.data * np.repeat(root, np.diff(part.indptr))
-        return sp.csr_array((each, part.indices, part.indptr), shape=part.shape)
-    return part * root[:, None]
+        each = root[part.indices] if part.format == "csc" else np.repeat(root, np.diff(part.indptr))
+        return type(part)((part.data * each, part.indices, part.indptr), shape=part.shape)
+    return np.multiply(part, root[:, None], order="K")
 
 
 def cut(a: Any, rows: slice) -> Any:
@@ -166,4 +166,4 @@ def type_for(wrong: Exception) -> type[Exception]:
 
 def first_line(wrong: BaseException) -> str:
     """What an error says, in one line."""
-    return str(wrong).strip().split("\n")[0] or type(wrong).__name__
+    return (str(wrong).strip().splitlines() or [type(wrong).__name__])[0][:300]

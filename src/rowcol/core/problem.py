@@ -134,7 +134,7 @@ def matrix(X: Any) -> tuple[Any, int]:
         raise ValueError(f"X must have 2 dimensions, got {a.ndim} (shape {a.shape}){hint}")
     if 0 in a.shape:
         raise ValueError(f"X is empty (shape {a.shape}): it needs at least one row and one column")
-    out = np.asarray(a, dtype=_precision(a.dtype, "X"))
+    out = np.asarray(a, dtype=precision(a.dtype, "X"))
     if not out.flags.aligned:
         out = out.copy()
     if not (out.flags.c_contiguous or out.flags.f_contiguous):
@@ -145,7 +145,7 @@ def matrix(X: Any) -> tuple[Any, int]:
 def _operator(X: LinearOperator) -> LinearOperator:
     if 0 in X.shape:
         raise ValueError(f"X is empty (shape {X.shape}): it needs at least one row and one column")
-    _precision(np.dtype(X.dtype), "X")
+    precision(np.dtype(X.dtype), "X")
     try:
         X.rmatvec(np.zeros(X.shape[0], X.dtype))
     except NotImplementedError:
@@ -158,7 +158,7 @@ def _sparse(X: Any) -> tuple[Any, int]:
         raise ValueError(f"X must have 2 dimensions, got a sparse array of {X.ndim}")
     if 0 in X.shape:
         raise ValueError(f"X is empty (shape {X.shape}): it needs at least one row and one column")
-    dtype = _precision(X.dtype, "X")
+    dtype = precision(X.dtype, "X")
     out = X if X.format in ("csr", "csc") else X.tocsr()
     if out.dtype != dtype:
         out = out.astype(dtype)
@@ -174,7 +174,7 @@ def right_hand_sides(y: Any, n: int) -> tuple[np.ndarray, bool]:
     if sp.issparse(y):
         raise TypeError("y must be dense: pass y.toarray()")
     a = _array(y, "y")
-    a = np.asarray(a, dtype=_precision(a.dtype, "y"))
+    a = np.asarray(a, dtype=precision(a.dtype, "y"))
     if a.ndim not in (1, 2):
         raise ValueError(f"y must have 1 or 2 dimensions, got {a.ndim} (shape {a.shape})")
     if a.shape[0] != n:
@@ -275,7 +275,7 @@ def _from_table(a: Any, name: str) -> np.ndarray:
     return a.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
-def _precision(dtype: np.dtype, name: str) -> np.dtype:
+def precision(dtype: np.dtype, name: str) -> np.dtype:
     """The nearest of the four dtypes the engine knows; native byte order."""
     if dtype.kind == "f":
         return np.dtype(np.float32 if dtype.itemsize <= 4 else np.float64)
@@ -302,31 +302,35 @@ def explain_values(X: Any) -> str:
         return next(told, "the numbers met on the way leave float64: rescale X, y or alpha")
     if isinstance(X, LinearOperator):
         return "products with the operator X leave float64, or give NaN or infinity: rescale it, or mend it"
-    parts = [X.data] if sp.issparse(X) else (X[i : i + 4096] for i in range(0, X.shape[0], 4096))
     top = 0.0
-    for k, part in enumerate(parts):
-        bad = ~np.isfinite(part)
-        if bad.any():
-            where = np.argwhere(bad)[0]
-            if sp.issparse(X):
-                coo = X.tocoo()
-                place = f"row {coo.row[where[0]]}, column {coo.col[where[0]]}"
-            else:
-                place = f"row {4096 * k + where[0]}, column {where[1]}"
-            return f"X has a NaN or infinity at {place}: drop or fill such rows first"
-        top = max(top, float(np.abs(part).max(initial=0.0)))
+    for i in range(0, X.shape[0], X.shape[0] if sp.issparse(X) else 4096):
+        part = X.tocsr() if sp.issparse(X) else X[i : i + 4096]
+        bad = _bad(part)
+        if bad is not None:
+            return f"X has a NaN or infinity at row {i + bad[0]}, column {bad[1]}: drop or fill such rows first"
+        top = max(top, _tallest(part))
     if 1e-140 < top < 1e140:
         return "the numbers met on the way leave float64: rescale X, y, alpha, x0 or sample_weight"
     return f"X has values near {top:.0e}, whose squares leave float64: rescale its rows or columns"
 
 
 def _explain_part(part: Any, pool: Any) -> str | None:
-    values = part.data if sp.issparse(part) else part
-    bad = ~np.isfinite(values)
-    if bad.any():
-        where = np.argwhere(bad)[0]
-        if sp.issparse(part):
-            where = np.searchsorted(part.indptr, where[0], side="right") - 1, part.indices[where[0]]
-        return f"has a NaN or infinity in its row {where[0]}, column {where[1]}: drop or fill such rows first"
-    top = float(np.abs(values).max(initial=0.0))
+    bad, top = _bad(part), _tallest(part)
+    if bad is not None:
+        return f"has a NaN or infinity in its row {bad[0]}, column {bad[1]}: drop or fill such rows first"
     return f"has values near {top:.0e}, whose squares leave float64: rescale X" if top > 1e140 else None
+
+
+def _bad(part: Any) -> tuple[int, int] | None:
+    """Where an array, or a CSR array, has the first number that is none."""
+    bad = ~np.isfinite(part.data if sp.issparse(part) else part)
+    if not bad.any():
+        return None
+    at = int(np.argmax(bad))
+    if sp.issparse(part):
+        return int(np.searchsorted(part.indptr, at, side="right")) - 1, int(part.indices[at])
+    return divmod(at, part.shape[1])
+
+
+def _tallest(part: Any) -> float:
+    return float(np.abs(part.data if sp.issparse(part) else part).max(initial=0.0))

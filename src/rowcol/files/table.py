@@ -14,6 +14,7 @@ import numpy as np
 import scipy.io
 import scipy.sparse as sp
 
+from ..core.place import first_line
 from .arrays import ARRAYS, arrays_from, needed
 from .delimited import WIDE, PlainError, check_commas, head_of, wide_columns
 
@@ -149,9 +150,9 @@ def table_from(path: str | Path, needs: tuple[str, ...] = (), decimal: str = "."
     except (ImportError, OSError, ValueError, MemoryError) as wrong:
         if isinstance(wrong, (ImportError, FileNotFoundError, PermissionError, PlainError)):
             raise
-        raise ValueError(f"{path.name} cannot be read as a table: {_first_line(wrong)}") from wrong
+        raise ValueError(f"{path.name} cannot be read as a table: {first_line(wrong)}") from wrong
     except Exception as wrong:  # whatever a broken file makes a reader say
-        raise ValueError(f"{path.name} cannot be read as a table: {_first_line(wrong)}") from wrong
+        raise ValueError(f"{path.name} cannot be read as a table: {first_line(wrong)}") from wrong
     if not len(found):
         raise PlainError(f"{path.name} has names but no rows")
     if len(set(found.names)) < len(found.names):
@@ -160,11 +161,6 @@ def table_from(path: str | Path, needs: tuple[str, ...] = (), decimal: str = "."
     found.check(*needs)
     log.info("read %s: %s rows x %s columns", path, f"{len(found):,}", f"{len(found.names):,}")
     return found
-
-
-def _first_line(wrong: Exception) -> str:
-    lines = str(wrong).strip().splitlines() or [type(wrong).__name__]
-    return lines[0][:300]
 
 
 # --- tables proper ---------------------------------------------------------------------------------------------------

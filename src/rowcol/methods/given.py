@@ -8,20 +8,17 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
-from ..core.place import Place, Scaled
+from ..core.place import Place, Scaled, times_rows
 from ..core.problem import Problem
 from .loop import Outcome
 
 
 def scaled(X: Any, weight: np.ndarray) -> Any:
     """√w X: columns need it, rows take weights as they are."""
-    root = np.sqrt(weight)  # in double precision, also where X is not: rounding X would change the problem
-    if isinstance(X, LinearOperator):
-        return Scaled(X, root) if isinstance(X, Place) else _scaled_operator(X, root)
-    if sp.issparse(X):
-        each = root[X.indices] if X.format == "csc" else np.repeat(root, np.diff(X.indptr))
-        return type(X)((X.data * each, X.indices, X.indptr), shape=X.shape)
-    return np.multiply(X, root[:, None], order="K")
+    root = np.sqrt(weight)
+    if isinstance(X, Place):
+        return Scaled(X, root)
+    return _scaled_operator(X, root) if isinstance(X, LinearOperator) else times_rows(X, root)
 
 
 def _scaled_operator(X: LinearOperator, root: np.ndarray) -> LinearOperator:

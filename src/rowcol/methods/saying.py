@@ -25,15 +25,17 @@ def learn(log: logging.Logger, learned: list[str], text: str) -> None:
     log.info("%s", text, stacklevel=2)
 
 
-def travelled(there: Any) -> tuple[int, int]:
-    """Bytes that went to workers elsewhere so far, and came back; none where there are no workers."""
-    return getattr(there, "sent", 0), getattr(there, "received", 0)
+def travelled(there: Any) -> tuple[int, int] | None:
+    """Bytes that went to the workers of a place or a team so far, and came back; None where there are no workers."""
+    crew = getattr(there, "crew", None)
+    return None if crew is None else (crew.sent, crew.received)
 
 
-def tell_travelled(log: logging.Logger, learned: list[str], there: Any, before: tuple[int, int]) -> None:
+def tell_travelled(log: logging.Logger, learned: list[str], there: Any, before: tuple[int, int] | None) -> None:
     """How many did since; nothing is said of what lies here."""
-    if hasattr(there, "sent"):
-        sent, received = (now - then for now, then in zip(travelled(there), before, strict=True))
+    now = travelled(there)
+    if now is not None and before is not None:
+        sent, received = (b - a for a, b in zip(before, now, strict=True))
         learn(log, learned, f"{sent / 1e6:,.3g} MB went to the workers, and {received / 1e6:,.3g} MB came back")
 
 

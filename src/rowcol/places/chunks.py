@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..core.place import Place, first_line, type_for
+from ..core.problem import precision
 
 CHUNK = 32_000_000  # bytes of a part, unless said: long enough to be read at the disk's pace
 LEAST = 64  # rows of a part
@@ -53,8 +54,6 @@ class Filed(Place):
 
 class Flowing(Place):
     """Rows from a function that begins anew each time it is called; they come in their own order only."""
-
-    ordered = True
 
     def __init__(self, begin: Callable[[], Any], name: str, kind: Any, starts: np.ndarray, p: int) -> None:
         super().__init__(kind, starts, p, name)
@@ -145,14 +144,3 @@ def stored_rows(source: Any) -> int:
     """Rows that an HDF5 or a Zarr array stores together."""
     stored = getattr(source, "chunks", None)
     return int(stored[0]) if isinstance(stored, tuple) and stored and isinstance(stored[0], (int, np.integer)) else 1
-
-
-def precision(kind: Any, name: str) -> np.dtype:
-    """The dtype parts are given in."""
-    kind = np.dtype(kind)
-    if kind.kind not in "fiubc":
-        raise TypeError(f"{name} has dtype {kind}, which is not numeric: convert or encode it first")
-    if kind.kind in "iub":
-        return np.dtype(np.float64)
-    least = np.result_type(kind.newbyteorder("="), np.float32)
-    return np.dtype({16: np.complex128 if kind.kind == "c" else np.float64}.get(least.itemsize, least))

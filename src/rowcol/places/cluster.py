@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..core.place import Asked, Place, cut, first_line, fitting, type_for
-from .chunks import precision
+from ..core.problem import precision
 from .crew import Crew, Forgotten, LostError, current_client, noted
 
 

@@ -6,6 +6,7 @@ Whatever is sent can be sent again: a worker that is lost takes with it only wha
 from __future__ import annotations
 
 import hashlib
+import logging
 import sys
 import threading
 import uuid
@@ -16,6 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+
+log = logging.getLogger(__name__)
 
 SMALL = 250_000  # bytes that travel with the question; more go straight to the worker
 TRIES = 6  # of a question whose answer was lost with a worker
@@ -115,8 +118,9 @@ class Crew:
         """Their answers; None where one is missing."""
         try:
             return self.client.gather(futures)
-        except Exception:
-            return None  # which one, and why, is found out one by one
+        except Exception as wrong:  # which one, and why, is found out, and raised, one by one
+            log.debug("answers are fetched one by one: %s", wrong)
+            return None
 
     def _insisted(self, f: Callable, name: str, k: int, future: Any, question: Question) -> Any:
         from distributed.scheduler import KilledWorker

@@ -24,16 +24,6 @@ class Team:
         self.points: dict[tuple[str, int], Any] = {}  # of a worker and a Gram
         self.known: list[Gram] = []  # kept, so that no other gets their ids
 
-    @property
-    def sent(self) -> int:
-        """Bytes that went to the workers."""
-        return self.crew.sent
-
-    @property
-    def received(self) -> int:
-        """Bytes that came back."""
-        return self.crew.received
-
     def product(self, g: Gram, v: np.ndarray, columns: np.ndarray | None = None) -> np.ndarray:
         """K v, or K[:, columns] v."""
         seats, starts = self._seats(), bands_of(g)
