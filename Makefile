@@ -15,7 +15,7 @@ define CHROMIUM
 endef
 
 .PHONY: demo test check slow nojit docs pictures transcript speed bench bench-page bench-kernel bench-ridge paper ridge flights examples \
-	release oldest newest clean
+	release oldest newest torture clean
 
 demo: $(READY)  ## solve the named problems by rows, by columns and by both; draw the picture
 	$(BIN)/python examples/demo.py
@@ -30,6 +30,11 @@ check: $(READY)  ## style and types
 
 slow: $(READY)  ## statistical tests and large ones
 	$(BIN)/python -m pytest -m slow
+
+torture: $(READY)  ## hostile inputs, faults and fuzzing, in full, and the counts of docs/trust.md: an hour or so
+	rm -rf build/torture
+	ROWCOL_TORTURE=full OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal --durations=20 tests/torture -m ''
+	$(BIN)/python tests/torture/page.py
 
 nojit: $(READY)  ## the engine's tests as plain Python
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/engine tests/core tests/test_paper.py
