@@ -13,16 +13,16 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from .asking import How
 from .core.certify import UNIT, Certificate, certify
-from .core.function import KernelFunction, shared, summed
+from .core.function import KernelFunction, summed
 from .core.gram import Gram, alone, diagonal, fits_single, gram, product, sizes2
 from .core.kernels import Function, Precomputed, kernel_of
 from .core.problem import Problem, answer, posed, right_hand_sides, weights
 from .core.recipes import Kernel
 from .core.sides import leaves_of, points
+from .core.threads import blas_limit, pooled
 from .methods.center_fit import fit_centers, plan_centers, with_remedy
 from .methods.choose import Plan, with_learned
 from .methods.kernel import ridge_of
@@ -63,9 +63,8 @@ def fit(
     asked = posed_as.asked
     with ExitStack() as stack:
         stack.enter_context(np.errstate(over="ignore", invalid="ignore", divide="ignore"))  # it is found, and said
-        if how.limit_blas is not None:
-            stack.enter_context(threadpool_limits(how.limit_blas, "blas"))
-        pool = stack.enter_context(shared(how.jobs))
+        stack.enter_context(blas_limit(how.limit_blas))
+        pool = stack.enter_context(pooled(how.jobs))
         leaves, first = _tiled(posed_as.kernel), how.stop._replace(max_seconds=how.patience)
         choice = choose(asked, posed_as.X, leaves, how.method, how.memory, first)
         exact, quick = _grams(posed_as, pool, how.team)

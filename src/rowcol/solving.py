@@ -5,21 +5,19 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
-from threadpoolctl import threadpool_limits
 
 from .asking import How, choice_for, how_to, plan_for, plan_of, preconditioner_of, start_of
 from .checkpoints import closed, opened
 from .core.centre import centred, intercepts
 from .core.place import Place
 from .core.problem import Problem, answer, problem
-from .core.threads import SHARED, single_blas
+from .core.threads import SHARED, blas_limit, pooled, single_blas
 from .fitting import fit, plan_fit
 from .methods.choose import Choice, Plan, with_learned
 from .methods.costs import BY_LINES
@@ -245,15 +243,14 @@ def result_for(asked: Problem, how: How, x0: Any, kept: Kept, began: float, fit_
     offset, method, stop = None, how.method, how.stop
     with ExitStack() as stack:
         stack.enter_context(np.errstate(over="ignore", invalid="ignore", divide="ignore"))  # it is found, and said
-        if how.limit_blas is not None:
-            stack.enter_context(threadpool_limits(how.limit_blas, "blas"))
+        stack.enter_context(blas_limit(how.limit_blas))
         if (
             how.jobs > 1
             and min(asked.X.shape) <= SHARED
             and (not isinstance(asked.X, LinearOperator) or isinstance(asked.X, Place))
         ):
             stack.enter_context(single_blas())  # our threads share X, and what else there is is too short for others
-        pool = stack.enter_context(ThreadPoolExecutor(how.jobs)) if how.jobs > 1 else None
+        pool = stack.enter_context(pooled(how.jobs))
         if fit_intercept:
             asked, offset = centred(asked, pool)
         beta0, alpha0 = start_of(x0, asked)

@@ -70,3 +70,20 @@ def test_a_residual_that_was_expected_is_looked_at_in_one_pass(shape, threads, r
         wrong = sums(by, y, beta, None, alpha, True, rho + 1e-9 * abs(rho).max())
         assert wrong.of is wrong.rho
         np.testing.assert_allclose(wrong.slope, rho @ A, atol=1e-9 * abs(rho).max())
+
+
+@pytest.mark.parametrize("shape", [(5000, 30), (3000, 512), (3000, 513), (1024, 7), (40, 40)])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_tall_x_in_columns_is_as_exact_as_it_says(shape, threads, rng):
+    A = np.asfortranarray(rng.standard_normal(shape) * 10.0 ** rng.uniform(-3, 3, shape[1]))
+    y, beta = rng.standard_normal((1, shape[0])), rng.standard_normal((1, shape[1]))
+    with ThreadPoolExecutor(threads) as pool:
+        got = sums(products(A, pool if threads > 1 else None), y, beta, None, None, True)
+    d_rho, d_sum = (UNIT * (k + 3) for k in got.terms)
+    assert (abs(got.rho - (fine(y) - fine(beta) @ fine(A).T)) <= d_rho * (abs(y) + abs(beta) @ abs(A).T)).all()
+    assert (abs(got.slope - fine(got.rho) @ fine(A)) <= d_sum * (abs(got.rho) @ abs(A))).all()
+    np.testing.assert_allclose(got.squares, (A**2).sum(axis=0), rtol=1e-12)
+    alone = sums(products(A), y, beta, None, None, True)
+    if shape[1] <= 512:  # threads that share tiles change no bit
+        assert (got.slope == alone.slope).all()
+    assert (got.rho == alone.rho).all()

@@ -35,8 +35,9 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
 from .gram import Gram, product, sizes2
+from .passes import Products, longest, misfit_pass
 from .problem import Problem, explain_values, scaled_bounds
-from .products import Products, back, lifted, longest, lowered, misfit_pass, times
+from .products import back, lifted, lowered, times
 from .sums import sums
 
 UNIT = 2.0**-53

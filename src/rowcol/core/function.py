@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,6 +10,7 @@ import numpy as np
 from .certify import UNIT
 from .gram import Gram, cross, diagonal, product, sizes2
 from .sides import points
+from .threads import pooled
 
 CHUNK = 4096  # points predicted at a time
 MUCH = 200_000_000  # entries of K: predictions that take fewer are in double precision always
@@ -62,7 +60,7 @@ class KernelFunction:
             rows = np.vstack([rows, self.centre])
         values, reach = np.empty((q, X.shape[0])), np.empty((len(self.centre2), X.shape[0]))
         top = np.empty(X.shape[0])
-        with shared(self.jobs) as pool:
+        with pooled(self.jobs) as pool:
             much = X.shape[0] * self.exact.shape[1] > MUCH
             g = replace(self.quick if much and self.rough and not return_bound else self.exact, pool=pool)
             for i in range(0, X.shape[0], CHUNK):
@@ -91,13 +89,3 @@ class KernelFunction:
 def summed(g: Gram) -> float:
     """What entries and sums of them can be off, relatively: as in certify.py."""
     return g.error + UNIT * (g.width + g.shape[1] / g.width + 3)
-
-
-@contextmanager
-def shared(jobs: int) -> Iterator[Executor | None]:
-    """A pool of our own threads. They never call BLAS, which has its own: the two never multiply."""
-    if jobs == 1:
-        yield None
-        return
-    with ThreadPoolExecutor(jobs) as pool:
-        yield pool

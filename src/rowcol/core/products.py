@@ -1,52 +1,33 @@
 """How X multiplies vectors: in place, by its own rows or columns, in float64 whatever it is stored in.
 
-Products are of (q, k) arrays, one vector a row. Sums are cut into blocks, whose parts are added in order: threads that
-share the blocks change no bit, and the rounding error of a sum grows with its longest chain only. A SciPy
-`LinearOperator` multiplies too, but has no lines to look at.
+Products are of (q, k) arrays, one vector a row: by passes of our own, or by BLAS on blocks, which threads share. A
+SciPy `LinearOperator` multiplies too, but has no lines to look at.
 """
 
 from __future__ import annotations
 
-import math
 import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
-from ..engine.across import across
-from ..engine.lines import BLOCK, Dense, Sparse, Woven, extent, misfits, norms, pulls, pushes, residuals
+from ..engine.across import across, down
+from ..engine.lines import Dense, Sparse, Woven, extent, norms, pulls, pushes, residuals
+from .passes import Products, few_lines, pull_all, push_all, residual_pass, there_and_back, workers
 from .place import Place
 from .problem import Shift
-from .threads import AHEAD, by_threads, spread
-from .view import PIECE, View, col_lines, pieces, row_lines
+from .threads import AHEAD, by_threads
+from .view import View, col_lines, row_lines
 
 CACHED = 4_000_000  # bytes of X that are still in cache when they are multiplied with again
 ACROSS = 6_000_000  # the same, of blocks of columns: short pieces of rows cost more than what they miss of the cache
 SEVERAL = 4  # vectors from which on products of matrices are quicker than ours
 LONG = 10_000_000  # bytes of X that a thread multiplies with at a time
-SMALL = 500_000  # bytes: one thread is quicker on its own
 SHORT_ROW = 64_000  # bytes: a row this short is still in the first caches when `residuals` pushes what it pulled
-
-
-class Products(NamedTuple):
-    """A matrix that can be multiplied with, and how."""
-
-    X: Any  # what multiplies: an array, a sparse array or a LinearOperator
-    side: str  # whose lines these are: "rows", "cols"; "operator" for none, "place" for those of its parts
-    lines: Dense | Sparse | None
-    pool: Executor | None  # threads that share the blocks; None for one
-    scratch: dict  # vectors used again by every product
-    shift: Shift | None = None  # X − u x̄ᵀ is multiplied with
-    blas: bool = False  # several vectors may go by BLAS, whose bits depend on how many there are
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(n, p)."""
-        return self.X.shape
 
 
 def products(X: Any, pool: Executor | None = None, shift: Shift | None = None) -> Products:
@@ -69,9 +50,10 @@ def compile_for(by: Products) -> float:
         pushes(by.lines, 0, 0, none, none)
         if by.side == "rows":
             residuals(by.lines, 0, 0, none, none, w, none, none, w)
-        if tiled(by) and isinstance(by.lines, Dense):
+        if isinstance(by.lines, Dense) and by.X.dtype == np.float64:
             long = np.zeros(by.shape[0])
             across(by.lines.a, 0, 0, long, long, w, long, w, w, w)
+            down(by.lines.a, 0, 0, w, w, w)
     return time.perf_counter() - before
 
 
@@ -134,6 +116,10 @@ def normal(by: Products, v: np.ndarray) -> tuple[np.ndarray, float]:
         return sum(by.X.map(_normal_part, (v,), (by.shift,), by.pool)), 1.0
     if len(v) == 1 and isinstance(by.lines, Dense) and by.X.dtype == v.dtype and one_pass(by):
         return _by_rows(by, v), 1.0  # a tenth to a third less than BLAS takes on blocks; of more vectors, BLAS is ahead
+    if few_lines(by, "cols", v) and (by.shift is None or by.shift.live is None):
+        r = np.zeros(n) if by.shift is None else np.asarray(lifted(by, v))[0]
+        out = -there_and_back(by, v[0], r)[None]
+        return lowered(by, -r[None], out), 1.0
     if _by_blocks(by, v) and p <= n:
         out, w = np.zeros_like(v), v.astype(by.X.dtype, copy=False)
 
@@ -162,6 +148,10 @@ def normal(by: Products, v: np.ndarray) -> tuple[np.ndarray, float]:
 def conormal(by: Products, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
     """Xᴴ v and XXᴴ v, as precise as X is stored; and how many passes over X they took."""
     n, p = by.shape
+    if few_lines(by, "rows", v) and (by.shift is None or by.shift.live is None):
+        r = -lowered(by, v, np.zeros((1, p)))[0]
+        out = -there_and_back(by, v[0], r)[None]
+        return -r[None], out if by.shift is None else out + lifted(by, r[None]), 1.0
     if _by_blocks(by, v) and n <= p:
         w = v.astype(by.X.dtype, copy=False)
         u, out = np.empty((len(v), p), w.dtype), np.zeros_like(v)
@@ -234,96 +224,6 @@ def _normal_part(part: Any, pool: Executor | None, v: np.ndarray, shift: Shift |
     return normal(products(part, pool, shift), v)[0]
 
 
-# --- passes over all lines, by blocks ------------------------------------------------------------------------------
-
-
-def residual_pass(
-    by: Products, y: np.ndarray, s: np.ndarray, weight: np.ndarray, squares: bool, r: np.ndarray | None = None
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """r = y − B s, Bᴴ W r and, on request, Σ_i w_i |a_ij|², in one pass over the lines."""
-    assert by.lines is not None
-    s, many = np.ascontiguousarray(s), len(s)
-    r = np.empty((many, y.shape[1]), np.result_type(y, s)) if r is None else r
-    width, lines, entries = s.shape[1], by.lines, stored(by.lines)
-
-    def block(ends: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
-        part, square = np.zeros((many, width), r.dtype), np.zeros(width if squares else 0)
-        for k, (a, b) in enumerate(groups(many, *ends, y.shape[1], entries)):
-            own = square if k == 0 else square[:0]
-            residuals(lines, *ends, y[a:b], s[a:b], weight, r[a:b], part[a:b], own)
-        return part, square
-
-    image, total = np.zeros((many, width), r.dtype), np.zeros(width if squares else 0)
-    for part, square in spread(
-        by.pool, block, blocks(y.shape[1], width, entries), (image.size + total.size) * r.itemsize
-    ):
-        image += part
-        total += square
-    return r, image, total
-
-
-def misfit_pass(by: Products, y: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """r = y − B s, and ‖ |B| |s| ‖ of each right-hand side: what its rounding errors grow with."""
-    assert by.lines is not None
-    lines, count = by.lines, extent(by.lines)
-    r, s, total = np.empty((len(s), count), np.result_type(y, s)), np.ascontiguousarray(s), np.zeros(len(s))
-    size = np.abs(s)
-    for part in spread(by.pool, lambda ends: misfits(lines, *ends, y, s, size, r), _pieces(by, len(s))):
-        total += part
-    return r, np.sqrt(total)
-
-
-def pull_all(by: Products, s: np.ndarray) -> np.ndarray:
-    """⟨a_i, s⟩ of every line, unconjugated."""
-    assert by.lines is not None
-    lines, count = by.lines, extent(by.lines)
-    s = np.ascontiguousarray(s)
-    out = np.empty((len(s), count), s.dtype)
-    for _ in spread(by.pool, lambda ends: pulls(lines, *ends, s, out), _pieces(by, len(s))):
-        pass
-    return out
-
-
-def _pieces(by: Products, many: int) -> list[tuple[int, int]]:
-    """Lines cut for compiled calls that write line by line; into eight or more where threads may share them."""
-    assert by.lines is not None
-    count = extent(by.lines)
-    return pieces(count, max(stored(by.lines) / count * many, 0.0 if by.pool is None else 8 * PIECE / count))
-
-
-def norms_of(by: Products) -> np.ndarray:
-    """‖a_i‖² of every line."""
-    assert by.lines is not None
-    lines, count = by.lines, extent(by.lines)
-    out = np.empty(count)
-    for _ in spread(by.pool, lambda ends: norms(lines, *ends, out), _pieces(by, 1)):
-        pass
-    return out
-
-
-def push_all(by: Products, c: np.ndarray) -> np.ndarray:
-    """Σ_i c_i conj(a_i), block by block."""
-    assert by.lines is not None
-    lines, (many, count) = by.lines, c.shape
-    c, width, entries = np.ascontiguousarray(c), width_of(by), stored(lines)
-
-    def block(ends: tuple[int, int]) -> np.ndarray:
-        part = np.zeros((many, width), c.dtype)
-        for a, b in groups(many, *ends, count, entries):
-            pushes(lines, *ends, c[a:b], part[a:b])
-        return part
-
-    out = np.zeros((many, width), c.dtype)
-    for part in spread(by.pool, block, blocks(count, width, entries), out.nbytes):
-        out += part
-    return out
-
-
-def workers(by: Products) -> Executor | None:
-    """The threads that share products by BLAS; none where X is so small that handing it over takes longer."""
-    return by.pool if by.X.nbytes >= SMALL else None
-
-
 def _by_blas(by: Products, A: np.ndarray, v: np.ndarray) -> np.ndarray:
     """v Aᵀ, where A is X or its transpose; threads share its longer side."""
     rows, cols = A.shape
@@ -340,42 +240,3 @@ def _by_blas(by: Products, A: np.ndarray, v: np.ndarray) -> np.ndarray:
 
     deque(by_threads(by.pool, fill, cuts, 0), maxlen=0)
     return out
-
-
-def width_of(by: Products) -> int:
-    """The length of a line."""
-    return by.shape[1] if by.side == "rows" else by.shape[0]
-
-
-def stored(lines: Dense | Sparse | None) -> int:
-    """Numbers stored in the lines."""
-    assert lines is not None
-    return max(lines.a.size if isinstance(lines, Dense) else lines.data.size, 1)
-
-
-def blocks(count: int, width: int, entries: int) -> list[tuple[int, int]]:
-    """Blocks of lines, so that no sum is one chain of them all; as many as cost little beside the lines themselves."""
-    cheap = max(entries // (8 * width), 1)
-    steps = min(max(math.isqrt(count) // 4, 1), cheap)
-    length = min(-(-count // steps), max(int(PIECE * count / entries), 1))
-    return [(i, min(i + length, count)) for i in range(0, count, length)]
-
-
-def groups(many: int, start: int, stop: int, count: int, entries: int) -> list[tuple[int, int]]:
-    """Right-hand sides that may share one compiled call on the lines start, ..., stop-1 without making it long."""
-    step = max(int(PIECE / (entries / count * (stop - start))), 1)
-    return [(a, min(a + step, many)) for a in range(0, many, step)]
-
-
-def chain(cuts: list[tuple[int, int]]) -> int:
-    """Terms in the longest chain of a sum by blocks."""
-    return max(stop - start for start, stop in cuts) + len(cuts)
-
-
-def longest(lines: Dense | Sparse | None) -> int:
-    """Terms in the longest chain of a pull."""
-    assert lines is not None
-    if isinstance(lines, Dense):
-        k = lines.a.shape[1]
-        return k if k <= BLOCK else BLOCK + -(-k // BLOCK)
-    return int(np.diff(lines.indptr).max())

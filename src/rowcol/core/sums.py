@@ -1,9 +1,9 @@
 """What an exact look sums: ρ = y − Xβ, XᴴWρ, Xᴴα and ‖X_j‖², and how long the chains of these sums are.
 
 By the lines of X, compiled, where bits must not depend on who multiplies, X is sparse or short rows stay in cache; a
-wide X for one β by tiles of our own, which read it once for all but XᴴWρ; the rest by BLAS on blocks, which our
-threads share where X is tall. A bound of k·2⁻⁵³ holds for a sum of k terms in whatever order BLAS takes them, so
-blocks keep k small.
+wide X for one β by tiles of our own, which read it once for all but XᴴWρ, and a tall one of few columns in F order
+too; the rest by BLAS on blocks, which our threads share where X is tall. A bound of k·2⁻⁵³ holds for a sum of k terms
+in whatever order BLAS takes them, so blocks keep k small.
 """
 
 from __future__ import annotations
@@ -15,28 +15,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..engine.across import ROWS, across
+from ..engine.across import PLACES, ROWS, across
 from ..engine.lines import BLOCK, Dense
-from .products import (
-    CACHED,
-    SEVERAL,
+from .passes import (
     Products,
-    back,
     blocks,
-    by_blas,
     chain,
+    few_lines,
     longest,
     norms_of,
-    one_pass,
-    products,
     pull_all,
     push_all,
     residual_pass,
     stored,
-    tiled,
-    times,
+    there_and_back,
+    tiles_of,
     workers,
 )
+from .products import CACHED, SEVERAL, back, by_blas, one_pass, products, tiled, times
 from .threads import AHEAD, by_threads, spread
 
 UNIT = 2.0**-53
@@ -74,7 +70,10 @@ def sums(
         return Sums(rho, back(by, rho), rho, None if alpha is None else back(by, alpha), None, (p, n))
     few = len(beta) < SEVERAL and n >= p and one_pass(by)  # short rows are quicker by our own loop
     if by.blas and weight is None and by_blas(by, beta) and not few:
-        return _across(by, y, beta, alpha, squares, expected) if n < p else _down(by, y, beta, alpha, squares)
+        if n < p:
+            return _across(by, y, beta, alpha, squares, expected)
+        few = alpha is None and few_lines(by, "cols", beta)
+        return _by_columns(by, y, beta, squares) if few else _down(by, y, beta, alpha, squares)
     if by.side == "cols":  # weights are all ones here: weighted columns are scaled beforehand
         rho = y + push_all(by, -beta.conj()).conj()
         slope = pull_all(by, rho.conj()).conj()
@@ -174,6 +173,13 @@ def _blocks(by: Products, y: np.ndarray, beta: np.ndarray, alpha: np.ndarray | N
         if total is not None:
             total[a:b] += _squares(part)
     return rho, image, total, cuts
+
+
+def _by_columns(by: Products, y: np.ndarray, beta: np.ndarray, squares: bool) -> Sums:
+    """Of a tall X in F order and one β: some rows of all columns at a time, by tiles that threads share."""
+    rho, total = y.copy(), norms_of(by) if squares else None
+    slope = there_and_back(by, beta[0], rho[0])[None]
+    return Sums(rho, slope, rho, None, total, (by.shape[1], PLACES + chain(tiles_of(by))))
 
 
 def _down(by: Products, y: np.ndarray, beta: np.ndarray, alpha: np.ndarray | None, squares: bool) -> Sums:

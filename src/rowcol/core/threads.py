@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from itertools import chain as chained
@@ -72,6 +72,32 @@ single_blas = _Single()  # BLAS' threads and ours would wait for each other; tho
 @cache
 def _blas() -> ThreadpoolController:
     return ThreadpoolController().select(user_api="blas")  # finding them takes milliseconds, limiting them microseconds
+
+
+@contextmanager
+def blas_limit(many: int | None) -> Iterator[None]:
+    """BLAS with this many threads; None leaves it alone."""
+    if many is None:
+        yield
+        return
+    _take_control()
+    limits = _blas().limit(limits=many)
+    try:
+        yield
+    finally:
+        _take_control()
+        limits.restore_original_limits()
+        _take_control()
+
+
+@contextmanager
+def pooled(jobs: int) -> Iterator[Executor | None]:
+    """So many threads of ours, to `spread` work over."""
+    if jobs == 1:
+        yield None
+        return
+    with ThreadPoolExecutor(jobs) as pool:
+        yield pool
 
 
 def spread(pool: Executor | None, f: Callable, items: list, part: int = WAITING) -> Iterable:

@@ -1,8 +1,8 @@
-"""A look at a wide X in C order: for some of its columns all of Xβ, Xᴴα, Xᴴr and ‖X_j‖², every number read once.
+"""Looks across the lines of X, every number read once: at a wide X in C order, and at a tall X in F order.
 
-Four rows at a time, so that what belongs to a column (β_j, and the sums of Xᴴα, of Xᴴr and of squares) is loaded and
-stored once for four numbers of X: that is at the memory's speed, where BLAS would read X twice, and the squares a
-third time.
+Four lines at a time, so that what belongs to a place on them (of a wide X β_j, and the sums of Xᴴα, of Xᴴr and of
+squares; of a tall one r_i) is loaded and stored once for four numbers of X: that is at the memory's speed, where BLAS
+would read X twice, and the squares a third time.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import numpy as np
 from numba import njit
 
 ROWS = 256  # in a chain of a column's sums: a certificate's rounding term grows with the longest
+PLACES = 1024  # of a tall X: this much of every column is in cache when it is multiplied with again
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
@@ -57,3 +58,47 @@ def across(a, start, stop, alpha, r, beta, pulled, image, slope, square):
         image[start:stop] += im
         slope[start:stop] += sl
         square[start:stop] += sq
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+def down(a, start, stop, beta, r, slope):
+    """r_i −= Σ_j a_ji β_j for i = start, ..., stop-1, and then Σ_i a_ji r_i over these, which is added to slope_j.
+
+    Parameters
+    ----------
+    a : (p, n) float64
+        A column of X in each row.
+    r : (n,)
+    beta, slope : (p,)
+    """
+    p = a.shape[0]
+    whole = p - p % 4
+    for first in range(start, stop, PLACES):
+        last = min(first + PLACES, stop)
+        s, width = r[first:last], last - first
+        for j in range(0, whole, 4):
+            c0, c1, c2, c3 = a[j, first:last], a[j + 1, first:last], a[j + 2, first:last], a[j + 3, first:last]
+            b0, b1, b2, b3 = beta[j], beta[j + 1], beta[j + 2], beta[j + 3]
+            for i in range(width):
+                s[i] -= (b0 * c0[i] + b1 * c1[i]) + (b2 * c2[i] + b3 * c3[i])
+        for j in range(whole, p):
+            c0, b0 = a[j, first:last], beta[j]
+            for i in range(width):
+                s[i] -= b0 * c0[i]
+        for j in range(0, whole, 4):
+            c0, c1, c2, c3 = a[j, first:last], a[j + 1, first:last], a[j + 2, first:last], a[j + 3, first:last]
+            t0, t1, t2, t3 = 0.0, 0.0, 0.0, 0.0
+            for i in range(width):
+                t0 += c0[i] * s[i]
+                t1 += c1[i] * s[i]
+                t2 += c2[i] * s[i]
+                t3 += c3[i] * s[i]
+            slope[j] += t0
+            slope[j + 1] += t1
+            slope[j + 2] += t2
+            slope[j + 3] += t3
+        for j in range(whole, p):
+            c0, t0 = a[j, first:last], 0.0
+            for i in range(width):
+                t0 += c0[i] * s[i]
+            slope[j] += t0

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from threadpoolctl import threadpool_limits
 
 from ..core.gram import diagonal, gram
 from ..core.kernels import RBF, Matern, Precomputed
 from ..core.recipes import Kernel
 from ..core.sides import leaves_of
+from ..core.threads import blas_limit
 from ..folding import Folded, folded
 from ..methods.scales import tunable, tuned, usual_scale, with_scales
 from .scoring import Score
@@ -157,7 +157,7 @@ def _first(ladder: Ladder, named: list[tuple[Kernel, bool]], order: np.ndarray, 
     m = min(ladder.tune_points, len(ladder.Y))
     ladder.say(f"{m:,} points: length-scales of {len(shapes)} kernel{'s'[: len(shapes) > 1]} by gradients")
     few, many = _few(ladder, order[:m]), _few(ladder, order[: 2 * m])
-    with threadpool_limits(1, "blas"):  # matrices are small: threads gain little, and lose tenfold if a core is taken
+    with blas_limit(1):  # matrices are small: threads gain little, and lose tenfold if a core is taken
         out += _gradients(ladder, shapes, few, many, alpha(shapes[0]), stages)
     return out
 

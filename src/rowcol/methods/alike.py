@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..core.passes import Products, norms_of, residual_pass
 from ..core.problem import Problem
-from ..core.products import Products, norms_of, residual_pass
 from ..core.sums import sums
 from .conjugate import Precondition
 

@@ -17,8 +17,8 @@ import scipy.linalg as sl
 import scipy.sparse as sp
 
 from ..core.certify import Evidence
+from ..core.passes import Products
 from ..core.problem import Problem
-from ..core.products import Products
 from ..core.view import View
 from ..engine.lines import Dense
 from .coordinate import from_slopes, refresh

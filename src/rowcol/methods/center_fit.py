@@ -12,15 +12,15 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from ..core.certify import UNIT
-from ..core.function import KernelFunction, shared, summed
+from ..core.function import KernelFunction, summed
 from ..core.gram import diagonal
 from ..core.kernels import Precomputed
 from ..core.problem import Problem
 from ..core.recipes import Kernel
 from ..core.sides import leaves_of
+from ..core.threads import blas_limit, pooled
 from .centers import Centers, bytes_of, drawn, rows_for, sampled
 from .choose import Plan, with_learned
 from .conjugate import Conjugate
@@ -68,9 +68,8 @@ def fit_centers(
         asked = asked._replace(y=np.where(even[:, None], 0.0, asked.y - offset[:, None]))
     with ExitStack() as stack:
         stack.enter_context(np.errstate(over="ignore", invalid="ignore", divide="ignore"))  # it is found, and said
-        if how.limit_blas is not None:
-            stack.enter_context(threadpool_limits(how.limit_blas, "blas"))
-        pool = stack.enter_context(shared(how.jobs))
+        stack.enter_context(blas_limit(how.limit_blas))
+        pool = stack.enter_context(pooled(how.jobs))
         at, sample = how.seed.spawn(2)
         pivoted = bytes_of(n, X, q, m) <= how.memory
         x = drawn(kernel, X, m, root, fit_intercept, pivoted, at, pool)

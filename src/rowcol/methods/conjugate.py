@@ -23,8 +23,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.certify import Evidence
+from ..core.passes import Products
 from ..core.problem import Problem, ridge_of
-from ..core.products import Products, back, conormal, normal, times
+from ..core.products import back, conormal, normal, times
+from ..core.threads import spread
 from ..core.view import State, View, known_diag, narrow, pieces, unknowns
 from ..engine.lines import descend
 from .coordinate import from_slopes, refresh
@@ -325,7 +327,7 @@ class Sweeps:
         if pool is None or q == 1:
             return part((0, q))
         cuts = np.linspace(0, q, min(self.jobs, q) + 1).astype(int)
-        return np.concatenate(list(pool.map(part, pairwise(cuts))))
+        return np.concatenate(list(spread(pool, part, list(pairwise(cuts)))))
 
     def answers(self) -> tuple[np.ndarray, np.ndarray | None]:
         """β, and α where rows keep it."""

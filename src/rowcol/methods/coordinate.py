@@ -10,14 +10,17 @@ import math
 import time
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from ..core.certify import Evidence
+from ..core.passes import Products
 from ..core.problem import Problem
-from ..core.products import Products, of_view, times
+from ..core.products import of_view, times
 from ..core.sampler import Sampler, Weave, sampler, take
+from ..core.threads import spread
 from ..core.view import State, View, beta, box, dual, image, known_diag, narrow, pack, packing_pays, pieces, unknowns
 from ..core.view import state as state_of
 from ..engine.lines import Dense, Woven, descend, norms, pulls, pushes, residuals
@@ -81,15 +84,16 @@ class Coordinate:
         t, q, s = self.now.table, self.ids.size, self.now.s
         pool, lines = self.by.pool, self.stepping.lines
 
-        def part(a: int, b: int) -> np.ndarray:
+        def part(ends: tuple[int, int]) -> np.ndarray:
+            a, b = ends
             b_x = t["b"][:, a:b], t["x"][:, a:b]
             return descend(lines, t["diag"], t["lam"], *b_x, s[a:b], picks, *box(self.now, a, b))
 
         if pool is None or q == 1:
-            return part(0, q)
+            return part((0, q))
         known_diag(self.view, self.now)  # beforehand, so that threads only read it
         cuts = np.linspace(0, q, min(self.jobs, q) + 1).astype(int)
-        return np.concatenate(list(pool.map(part, cuts[:-1], cuts[1:])), axis=1)
+        return np.concatenate(list(spread(pool, part, list(pairwise(cuts)))), axis=1)
 
     def answers(self) -> tuple[np.ndarray, np.ndarray | None]:
         """β, and α where rows keep it."""

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from ..core.certify import Evidence
+from ..core.passes import Products
 from ..core.place import Place
 from ..core.problem import Problem, ridge_of
-from ..core.products import Products, back, lowered
+from ..core.products import back, lowered
 from .factor import (
     SMALL,
     Factor,

@@ -23,8 +23,9 @@ import scipy.linalg as sl
 import scipy.sparse as sp
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
+from ..core.passes import Products
 from ..core.problem import explain_values, matrix
-from ..core.products import Products, back, products, times
+from ..core.products import back, products, times
 from .factor import triangle
 
 SMALL = 600  # unknowns of which all singular values are taken,

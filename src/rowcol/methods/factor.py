@@ -23,9 +23,10 @@ import numpy as np
 import scipy.linalg as sl
 import scipy.sparse as sp
 
+from ..core.passes import Products
 from ..core.place import Place
 from ..core.problem import Shift, explain_values
-from ..core.products import Products, back, times
+from ..core.products import back, times
 from ..core.threads import AHEAD, SHARED, by_threads
 
 SAFE = 1e12  # condition of G up to which Cholesky and refinement are enough

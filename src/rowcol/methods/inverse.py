@@ -20,9 +20,10 @@ import numpy as np
 import scipy.linalg
 
 from ..core.certify import UNIT
-from ..core.function import KernelFunction, shared
+from ..core.function import KernelFunction
 from ..core.gram import Gram, among, diagonal, product, sizes2, written
 from ..core.problem import posed
+from ..core.threads import pooled
 from .kernel_routes import SMALL, Way, choose, follow, rank_for
 from .pivots import Pivots
 from .stop import Stop
@@ -65,7 +66,7 @@ def inverses(
     """One Inverse for every Λ there is; `count` says how many columns will be asked for."""
     if not function.exact.kernel.definite:
         raise ValueError("there is no variance, nor leave-one-out, where the kernel is not positive definite")
-    with shared(function.jobs) as pool, np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+    with pooled(function.jobs) as pool, np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         exact = replace(function.exact, pool=pool)
         quick = exact if function.quick.dtype is exact.dtype else replace(function.quick, pool=pool)
         yield _each(function, exact, quick, X, count, memory, seed, made)

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from ..core.certify import Evidence
+from ..core.passes import Products
 from ..core.problem import Problem
-from ..core.products import Products
 from ..core.view import with_another
 from .coordinate import Coordinate
 from .loop import Round

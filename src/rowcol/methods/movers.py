@@ -9,9 +9,10 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
+from ..core.passes import Products
 from ..core.place import Place
 from ..core.problem import Problem, shared
-from ..core.products import Products, back, compile_for, of_view, products
+from ..core.products import back, compile_for, of_view, products
 from ..core.sampler import sampler as make_sampler
 from ..core.sampler import take
 from ..core.view import both, cols, rows, unknowns

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from ..core.certify import Evidence
+from ..core.passes import Products
 from ..core.problem import Problem
-from ..core.products import Products, back, conormal, normal
+from ..core.products import back, conormal, normal
 from .conjugate import Conjugate, conjugate, dot
 from .loop import Round
 from .states import held, places, put

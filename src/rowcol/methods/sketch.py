@@ -17,8 +17,9 @@ import numpy as np
 import scipy.linalg as sl
 import scipy.sparse as sp
 
+from ..core.passes import Products
 from ..core.problem import Problem, explain_values
-from ..core.products import Products, back, times
+from ..core.products import back, times
 from .factor import tall_blocks
 
 OVERSAMPLE = 4  # rows of the sketch for every unknown

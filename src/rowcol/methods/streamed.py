@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 
 from ..core.certify import Evidence
+from ..core.passes import Products
 from ..core.place import Place
 from ..core.problem import Problem, some
-from ..core.products import Products, products
+from ..core.products import products
 from ..core.sampler import sampler, take
 from ..core.view import beta, dual, rows, state
 from .bounded import MOVES, best_combination
