@@ -34,7 +34,7 @@ slow: $(READY)  ## statistical tests and large ones
 torture: $(READY)  ## hostile inputs, faults and fuzzing, in full, and the counts of docs/trust.md: an hour or so
 	rm -rf build/torture
 	ROWCOL_TORTURE=full OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal --durations=20 tests/torture -m ''
-	$(BIN)/python tests/torture/page.py
+	$(BIN)/python tests/torture/counts.py
 
 nojit: $(READY)  ## the engine's tests as plain Python
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/engine tests/core tests/test_paper.py
