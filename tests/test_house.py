@@ -25,6 +25,7 @@ LAYERS = [
     "files",
     "asking",
     "checkpoints",
+    "posing",
     "fitting",
     "solving",
     "resuming",

@@ -23,7 +23,7 @@ from rowcol import kernels
 from rowcol.core.gram import gram
 from rowcol.core.rates import kernel_step_rate
 from rowcol.core.sampler import sampler, seeds, take
-from rowcol.fitting import _pose
+from rowcol.posing import pose
 
 METHODS = ("direct", "pcg", "blocks", "cg", "rk")
 TOL = {"rk": 1e-2, "cg": 1e-3}
@@ -546,7 +546,7 @@ def test_columns_of_one_alpha_share_a_factor_and_a_column_of_ones():
     )
     np.testing.assert_allclose(iterated.x, together.x[:, [0, 2, 1, 3]], atol=1e-6)
     np.testing.assert_allclose(iterated.intercept, together.intercept[[0, 2, 1, 3]], atol=1e-6)
-    posed_as = _pose(X, Y, "rbf", alphas, SimpleNamespace(method="auto", sampler="auto"), None, True)
+    posed_as = pose(X, Y, "rbf", alphas, SimpleNamespace(method="auto", sampler="auto"), None, True)
     assert posed_as.asked.y.shape == (4 + 2, 120)
     seen = []
     stopped = rowcol.solve(X, Y, **options, callback=lambda p: seen.append(p.x.shape) or True)

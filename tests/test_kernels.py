@@ -9,8 +9,9 @@ from sklearn.metrics import pairwise
 
 import rowcol
 from rowcol import kernels
-from rowcol.core.gram import block, cross, diagonal, gram, picked, product, some_columns, written
+from rowcol.core.gram import block, cross, gram, picked, product, some_columns, written
 from rowcol.core.sides import points
+from rowcol.core.sizes import diagonal
 from rowcol.engine import tiles
 
 TOLERANCE = {np.float32: 1e-6, np.float64: 1e-12}

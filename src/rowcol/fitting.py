@@ -6,9 +6,8 @@ import logging
 import math
 import time
 from collections.abc import Callable
-from concurrent.futures import Executor
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -17,11 +16,11 @@ import numpy as np
 from .asking import How
 from .core.certify import UNIT, Certificate, certify
 from .core.function import KernelFunction, summed
-from .core.gram import Gram, alone, diagonal, fits_single, gram, product, sizes2
-from .core.kernels import Function, Precomputed, kernel_of
-from .core.problem import Problem, answer, posed, right_hand_sides, weights
-from .core.recipes import Kernel
-from .core.sides import leaves_of, points
+from .core.gram import Gram, alone, gram, product
+from .core.place import Place
+from .core.problem import Problem, answer
+from .core.sides import points
+from .core.sizes import diagonal, sizes2
 from .core.threads import blas_limit, pooled
 from .methods.center_fit import fit_centers, plan_centers, with_remedy
 from .methods.choose import Plan, with_learned
@@ -32,10 +31,9 @@ from .methods.loop import Outcome
 from .methods.progress import Progress
 from .methods.result import WORST_FIRST, Result, Status
 from .methods.saying import announce, conclude, learn, tell_travelled, travelled
+from .posing import Posed, grams, is_given, pose, start_of, tiled
 
 log = logging.getLogger(__name__)
-
-SINGLE_LOSES = 1e-3  # of an entry, for certain kernels on hostile data: then steps are taken in double precision
 
 
 def fit(
@@ -56,18 +54,18 @@ def fit(
     A `memo` brings and takes what another fit can use.
     """
     if n_centers is not None:
-        few = _pose(X, y, kernel, alpha, how, sample_weight, False)
-        pose = few.X, few.kernel, few.asked, few.live, few.single
-        return fit_centers(*pose, n_centers, how, x0, fit_intercept, began)
-    posed_as = _pose(X, y, kernel, alpha, how, sample_weight, fit_intercept)
+        few = pose(X, y, kernel, alpha, how, sample_weight, False)
+        asked_of = few.X, few.kernel, few.asked, few.live, few.single
+        return fit_centers(*asked_of, n_centers, how, x0, fit_intercept, began)
+    posed_as = pose(X, y, kernel, alpha, how, sample_weight, fit_intercept)
     asked = posed_as.asked
     with ExitStack() as stack:
         stack.enter_context(np.errstate(over="ignore", invalid="ignore", divide="ignore"))  # it is found, and said
         stack.enter_context(blas_limit(how.limit_blas))
         pool = stack.enter_context(pooled(how.jobs))
-        leaves, first = _tiled(posed_as.kernel), how.stop._replace(max_seconds=how.patience)
+        leaves, first = tiled(posed_as.kernel), how.stop._replace(max_seconds=how.patience)
         choice = choose(asked, posed_as.X, leaves, how.method, how.memory, first)
-        exact, quick = _grams(posed_as, pool, how.team)
+        exact, quick = grams(posed_as, pool, how.team)
         asked = asked._replace(X=exact)
         plan = planned(posed_as.X, leaves, None, asked, choice, how.stop, how.memory, how.jobs)
         announce(log, plan)
@@ -75,16 +73,18 @@ def fit(
         sampler = how.sampler if isinstance(how.sampler, str) else _weights_of(how.sampler, posed_as)
         watch = None if how.callback is None else partial(_whole, how.callback, posed_as, fit_intercept)
         way = Way(asked, quick, stop, how.seed, how.memory, sampler, watch, how.bar, how.method == "auto", log=how.log)
-        every = posed_as.live.size == posed_as.count and not _is_given(posed_as.kernel)
+        elsewhere = isinstance(posed_as.X, Place)
+        every = posed_as.live.size == posed_as.count and not is_given(posed_as.kernel) and not elsewhere
         if memo is not None and every and choice.route == "pcg" and choice.rank:
             way.preconditioner = moved(memo, posed_as.X, quick, ridge_of(asked), how.memory)
             if way.preconditioner is not None:
                 count = len(way.preconditioner.F)
                 learn(log, way.learned, f"{count:,} pivots, of the last fit and of what changed since, serve again")
-        before = travelled(how.team)
-        out = follow(way, choice, _start(x0, posed_as, memo if fit_intercept else None))
+        sender = how.team if how.team is not None else posed_as.X
+        before = travelled(sender)
+        out = follow(way, choice, start_of(x0, posed_as, memo if fit_intercept else None))
         function, certificates, x, intercept, fitted = _finish(posed_as, asked, out, quick, how, fit_intercept)
-        tell_travelled(log, way.learned, how.team, before)
+        tell_travelled(log, way.learned, sender, before)
         if memo is not None:
             same = way.preconditioner, posed_as.X, posed_as.kernel, memo.kept, memo.changed
             memo.kept = keep(*same) if every else None
@@ -126,155 +126,25 @@ def fit(
 
 def plan_fit(X: Any, y: Any, kernel: Any, alpha: Any, how: How, sample_weight: Any, n_centers: Any = None) -> Plan:
     """What `fit` would do."""
-    posed_as = _pose(X, y, kernel, alpha, how, sample_weight, False)
+    posed_as = pose(X, y, kernel, alpha, how, sample_weight, False)
     if n_centers is not None:
         return plan_centers(posed_as.X, posed_as.kernel, posed_as.asked, n_centers, how)
     some = np.sort(np.random.default_rng(0).choice(posed_as.X.shape[0], min(posed_as.X.shape[0], 2000), replace=False))
-    few = posed_as.X[some]
-    few = few[:, some] if _is_given(posed_as.kernel) else few
-    leaves, asked = _tiled(posed_as.kernel), posed_as.asked
+    few = posed_as.X.some(some) if isinstance(posed_as.X, Place) else posed_as.X[some]
+    few = few[:, some] if is_given(posed_as.kernel) else few
+    leaves, asked = tiled(posed_as.kernel), posed_as.asked
     choice = choose(asked, posed_as.X, leaves, how.method, how.memory, how.stop)
     g = gram(posed_as.kernel, few, np.float64)
     plan = planned(posed_as.X, leaves, g, asked, choice, how.stop, how.memory, how.jobs)
-    fewer = not _is_given(posed_as.kernel) and posed_as.kernel.definite
+    fewer = not is_given(posed_as.kernel) and posed_as.kernel.definite
     return with_remedy(plan, how.jobs) if fewer else plan
-
-
-# --- before ----------------------------------------------------------------------------------------------------------
-
-
-@dataclass
-class _Posed:
-    X: Any  # the points that count
-    kernel: Kernel
-    asked: Problem  # its X is yet to come
-    live: np.ndarray  # positions of these points in the user's X
-    out: np.ndarray  # and of those that every column leaves out, though they have weight
-    count: int  # of the user's points
-    mean: np.ndarray  # (q,) of y, taken off where there is an intercept
-    ones: np.ndarray  # which column of ones, after those of y, goes with each of them; one for all where they are alike
-    single: bool  # y came as one dimension
-
-
-class _Shape:
-    """Stands for a Gram that is not made yet."""
-
-    def __init__(self, n: int) -> None:
-        self.shape, self.dtype = (n, n), np.dtype(np.float64)
-
-
-def _pose(X: Any, y: Any, kernel: Any, alpha: Any, how: How, sample_weight: Any, fit_intercept: Any) -> _Posed:
-    kernel = kernel_of(kernel)
-    if how.method != "rk" and not (isinstance(how.sampler, str) and how.sampler == "auto"):
-        raise ValueError(f"with a kernel only method='rk' picks single points: leave out sampler for {how.method!r}")
-    if not isinstance(fit_intercept, (bool, np.bool_)):
-        raise TypeError(f"fit_intercept must be True or False, got {fit_intercept!r}")
-    X = points(X)
-    n = X.shape[0]
-    b, single = right_hand_sides(y, n)
-    if np.iscomplexobj(b):
-        raise TypeError("kernel ridge regression is for real y")
-    w = np.ones(n) if sample_weight is None else weights(sample_weight, n)
-    lam, inverse = _ridge(alpha, n, b.shape[1])
-    total = w if inverse is None else w * inverse  # (n,), or (q, n)
-    live = np.flatnonzero(total.reshape(-1, n).any(axis=0))
-    out = np.setdiff1d(np.flatnonzero(w), live)
-    total = total[..., live]
-    if not total.reshape(-1, live.size).any(axis=1).all():
-        raise ValueError("no point counts for one of the columns: alpha is infinite, or sample_weight zero, at all")
-    counts: Any = 1.0 if total.ndim == 1 else (total > 0).T
-    b, mean = b[live] * counts, np.zeros(b.shape[1])
-    first, ones = np.zeros(1, int), np.zeros(1, int)
-    if fit_intercept and total.ndim == 2:  # a column of ones for each Λ, not for each column
-        rows = [row.tobytes() for row in total]
-        kinds = list(dict.fromkeys(rows))
-        first, ones = (np.array([a.index(one) for one in b]) for a, b in ((rows, kinds), (kinds, rows)))
-    if fit_intercept:
-        mean = ((total @ b if total.ndim == 1 else np.einsum("qi,iq->q", total, b)).T / total.sum(axis=-1)).T
-        tallest, b = np.abs(b).max(axis=0), (b - mean) * counts
-        b = np.where(np.abs(b).max(axis=0) <= 8 * UNIT * tallest, 0.0, b)  # a constant, but for rounding
-        b = np.hstack([b, np.ones((live.size, 1)) * (counts if total.ndim == 1 else counts[:, first])])
-    given = None if sample_weight is None and inverse is None else total
-    if live.size < n:
-        X = X[live][:, live] if _is_given(kernel) else X[live]
-    asked = posed(_Shape(live.size), 0, b, lam, given if total.ndim == 1 else None)
-    if total.ndim == 2:
-        total = np.vstack([total, total[first]]) if fit_intercept else total
-        asked = asked._replace(weight=total)
-    return _Posed(X, kernel, asked, live, out, n, mean, ones, single)
-
-
-def _tiled(kernel: Kernel) -> int:
-    """How many one-line kernels lay out the points in tiles of their own."""
-    return sum(not isinstance(leaf, (Function, Precomputed)) for leaf in leaves_of(kernel))
-
-
-def _is_given(kernel: Kernel) -> bool:
-    return any(isinstance(leaf, Precomputed) for leaf in leaves_of(kernel))
-
-
-def _ridge(alpha: Any, n: int, q: int) -> tuple[float, np.ndarray | None]:
-    """λ; or 1 and 1/λ_i, where there is one a point: (n,), or (q, n)."""
-    value = np.asarray(alpha)
-    if value.ndim == 0:
-        if isinstance(alpha, bool) or value.dtype.kind not in "fiu":
-            raise TypeError(f"alpha must be a number above 0, or one a point, got {alpha!r}")
-        if not (math.isfinite(float(value)) and value > 0):
-            raise ValueError(
-                f"alpha must be above 0 and finite with a kernel, got {alpha!r}: to interpolate, take a small one, "
-                "such as 1e-8 times k(x, x)"
-            )
-        return float(value), None
-    if value.dtype.kind not in "fiu" or value.shape not in ((n,), (n, q)):
-        raise ValueError(
-            f"alpha must be a number above 0, or {n} of them, one a point, or {n} x {q}, one a point and column; got "
-            f"shape {value.shape}"
-        )
-    if not (value > 0).all() or (value.ndim == 1 and not np.isfinite(value).all()):
-        raise ValueError("alpha must be above 0, and finite, at every point; infinite only for some of the columns")
-    return 1.0, np.ascontiguousarray((1.0 / value).T)
-
-
-def _grams(posed_as: _Posed, pool: Executor | None, team: Any) -> tuple[Gram, Gram]:
-    team = None if _is_given(posed_as.kernel) else team  # a given matrix is here, and n² numbers are many to send
-    exact = replace(gram(posed_as.kernel, posed_as.X, np.float64, pool), team=team)
-    if any(leaf.recipe is None for leaf in exact.leaves):
-        return exact, exact  # a function, or a given matrix, would be converted on every visit
-    quick = replace(gram(posed_as.kernel, posed_as.X, np.float32, pool), team=team)
-    return exact, quick if fits_single(exact) and quick.error <= SINGLE_LOSES else exact
-
-
-def _start(x0: Any, posed_as: _Posed, memo: Memo | None = None) -> np.ndarray | None:
-    if x0 is None:
-        return None
-    source = np.asarray(x0.x if isinstance(x0, Result) else x0)
-    asked = posed_as.asked
-    many = len(posed_as.mean)
-    shape = (posed_as.count,) if posed_as.single else (posed_as.count, many)
-    if source.dtype.kind not in "fiub" or source.shape != shape:
-        raise ValueError(f"x0 must be real numbers of shape {shape}, or an earlier Result; got {source.shape}")
-    if not np.isfinite(source).all():
-        raise ValueError("x0 has a NaN or infinity")
-    out = np.zeros_like(asked.y)
-    scale = np.where(asked.y[:many].any(axis=1), asked.scale[:many], np.inf)  # where y is zero so is the answer
-    out[:many] = source.reshape(posed_as.count, -1)[posed_as.live].T / scale[:, None]
-    if memo is not None and memo.ones is not None and memo.ones.shape == (posed_as.count, len(asked.y) - many):
-        # α leaves the intercept of y − ȳ, which is no part of it: (K + Λ)⁻¹ of it is known
-        ones = memo.ones[posed_as.live].T
-        out[many:] = ones / asked.scale[many:, None]
-        out[:many] += ((np.ravel(memo.intercept) - posed_as.mean) / scale)[:, None] * ones
-    if not (np.abs(out) < 1e140).all():
-        raise ValueError("x0 is too large beside y: rescale it, or start from zero")
-    if asked.weight is not None and asked.weight.ndim == 2:
-        out *= asked.weight > 0
-    return out
 
 
 # --- after -----------------------------------------------------------------------------------------------------------
 
 
 def _finish(
-    posed_as: _Posed, asked: Problem, out: Outcome, quick: Gram, how: How, fit_intercept: bool
+    posed_as: Posed, asked: Problem, out: Outcome, quick: Gram, how: How, fit_intercept: bool
 ) -> tuple[KernelFunction, list[Certificate], np.ndarray, Any, np.ndarray]:
     """α of all the user's points, the intercept, the certificates of the pair, and f at all points."""
     beta, exact = out.beta, asked.X
@@ -312,7 +182,7 @@ def _finish(
     if not (lost <= 1e-3 * np.linalg.norm(full, axis=1)).all():
         raise ValueError("the coefficients are too large or too small for float64: rescale y, the kernel or alpha")
     bound = np.array([np.inf if c.error_bound is None else c.error_bound for c in certificates])
-    of_given = posed_as.live if _is_given(posed_as.kernel) and posed_as.live.size < posed_as.count else None
+    of_given = posed_as.live if is_given(posed_as.kernel) and posed_as.live.size < posed_as.count else None
     shown: Any = (float(intercept[0]) if posed_as.single else intercept) if fit_intercept else None
     coefficients = beta * asked.scale[:, None]
     # errors of single precision add up like random ones
@@ -351,7 +221,7 @@ def _summing_to_zero(u: np.ndarray, v: np.ndarray) -> np.ndarray:
     return u - np.divide(u.sum(axis=1), total, out=np.zeros(len(u)), where=total > 0)[:, None] * v
 
 
-def _ones(posed_as: _Posed, asked: Problem, out: Outcome, fit_intercept: bool) -> np.ndarray | None:
+def _ones(posed_as: Posed, asked: Problem, out: Outcome, fit_intercept: bool) -> np.ndarray | None:
     """(K + Λ)⁻¹1 at all the user's points."""
     if not fit_intercept:
         return None
@@ -361,7 +231,7 @@ def _ones(posed_as: _Posed, asked: Problem, out: Outcome, fit_intercept: bool) -
     return full
 
 
-def _whole(callback: Callable[[Progress], object], posed_as: _Posed, fit_intercept: bool, part: Progress) -> object:
+def _whole(callback: Callable[[Progress], object], posed_as: Posed, fit_intercept: bool, part: Progress) -> object:
     """Show a callback the coefficients of all the user's points, and no column that is not theirs."""
     x, q = part.x.T, len(posed_as.mean)
     x = _summing_to_zero(x[:q], x[q:][posed_as.ones]) if fit_intercept else x
@@ -370,7 +240,7 @@ def _whole(callback: Callable[[Progress], object], posed_as: _Posed, fit_interce
     return callback(replace(part, x=full[:, 0].copy() if posed_as.single else full))
 
 
-def _weights_of(sampler: Any, posed_as: _Posed) -> Any:
+def _weights_of(sampler: Any, posed_as: Posed) -> Any:
     """Those of the points that count."""
     given = np.asarray(sampler)
     return given[posed_as.live] if given.shape == (posed_as.count,) else given

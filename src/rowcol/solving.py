@@ -29,7 +29,7 @@ from .methods.routes import follow
 from .methods.saying import announce, conclude, tell_travelled, travelled
 from .methods.way import Kept, Way
 from .methods.which import which_solution
-from .places.opening import gathered, placed, with_team
+from .places.opening import placed, with_team
 
 log = logging.getLogger(__name__)
 
@@ -164,7 +164,7 @@ def solve(
         if preconditioner is not None:
             raise ValueError("a kernel brings its own preconditioner: leave out preconditioner")
         _no_bounds(bounds)
-        X, how.team = with_team(X, how.memory)
+        X, how.team = with_team(X, how.memory, n_centers is not None)
         x0 = opened(checkpoint, how, X, y, given)
         result = fit(X, y, kernel, alpha, how, x0, sample_weight, fit_intercept, began, n_centers=n_centers)
     else:
@@ -222,7 +222,8 @@ def plan(
     how = how_to(method, tol, None, None, "auto", None, False, memory, n_jobs, random_state, kernel is not None)
     if kernel is not None:
         _no_bounds(bounds)
-        return plan_fit(gathered(X, how.memory), y, kernel, alpha, how, sample_weight, n_centers)
+        X, _ = with_team(X, how.memory, n_centers is not None)
+        return plan_fit(X, y, kernel, alpha, how, sample_weight, n_centers)
     _no_centers(n_centers)
     asked = problem(placed(X, how.memory), y, alpha, sample_weight, bounds)
     return plan_for(centred(asked)[0] if fit_intercept else asked, how, Kept())

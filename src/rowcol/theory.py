@@ -24,13 +24,14 @@ from typing import Any
 
 import numpy as np
 
-from .core.gram import diagonal, gram, written
+from .core.gram import gram, written
 from .core.kernels import kernel_of
 from .core.problem import matrix, real_number
 from .core.rates import conjugate_rate, extended_steps_to, step_rate, steps_to
 from .core.sampler import check
 from .core.sampler import sampler as make_sampler
 from .core.sides import leaves_of, points
+from .core.sizes import diagonal
 from .methods.extremes import Extremes, extremes, line_squares
 from .solving import solve
 

@@ -24,7 +24,7 @@ def amount():
 
 @pytest.fixture(scope="session")
 def tally():
-    """Note what a test counted, once it has held: `tally("values", cases=120, certified=80)`; counts.py adds them up."""
+    """Note what a test counted, once it has held: `tally("values", cases=120, certified=80)`; counts.py adds up."""
 
     def note(chapter, **found):
         LINES.parent.mkdir(parents=True, exist_ok=True)

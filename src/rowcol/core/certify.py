@@ -34,10 +34,11 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
-from .gram import Gram, product, sizes2
+from .gram import Gram, product
 from .passes import Products, longest, misfit_pass
 from .problem import Problem, explain_values, scaled_bounds
 from .products import back, lifted, lowered, times
+from .sizes import sizes2
 from .sums import sums
 
 UNIT = 2.0**-53
@@ -210,7 +211,7 @@ def _certify_kernel(problem: Problem, g: Gram, alpha: np.ndarray, ids: np.ndarra
         column2[:] = sizes2(g)
     sizes, certificates = np.sqrt(column2), []
     # |δK_ij| ≤ error √(k_ii k_jj), and a sum of a tile's width, then of as many tiles
-    unit = g.error + UNIT * (g.width + len(y[0]) / g.width + 3)
+    unit = g.error + UNIT * (g.chain + 3)
     for q, i in enumerate(ids):
         w, inverse = weight_of(problem, int(i))
         root = np.sqrt(w)

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from .certify import UNIT
-from .gram import Gram, cross, diagonal, product, sizes2
+from .gram import Gram, cross, product
 from .sides import points
+from .sizes import diagonal, sizes2
 from .threads import pooled
 
 CHUNK = 4096  # points predicted at a time
@@ -88,4 +89,4 @@ class KernelFunction:
 
 def summed(g: Gram) -> float:
     """What entries and sums of them can be off, relatively: as in certify.py."""
-    return g.error + UNIT * (g.width + g.shape[1] / g.width + 3)
+    return g.error + UNIT * (g.chain + 3)

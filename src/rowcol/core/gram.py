@@ -44,6 +44,7 @@ class Gram:
     width: int
     pool: Executor | None
     team: Any = None  # workers elsewhere that have the same points, and share products
+    far: Any = None  # Far, where the points of the right side are not here; nor those of the left, if it is the same
 
     @property
     def symmetric(self) -> bool:
@@ -54,6 +55,11 @@ class Gram:
     def error(self) -> float:
         """Of an entry, against √(k_ii k_jj)."""
         return tree_error(self.kernel, iter(self.leaves))
+
+    @property
+    def chain(self) -> int:
+        """Terms in the longest chain of a product's sums: of a tile's width, then of as many tiles as there are."""
+        return self.width + -(-self.shape[1] // self.width) + (0 if self.far is None else self.far.cuts(self))
 
 
 def gram(
@@ -76,23 +82,50 @@ def alone(g: Gram) -> Gram:
 
 def cross(g: Gram, A: Any) -> Gram:
     """k(a, x) of new points with those of g."""
+    left = sides_for(g, A, _width_for(g, A.shape[0]))
+    return replace(g, left=left, shape=(A.shape[0], g.shape[1]), team=None)
+
+
+def facing(g: Gram, A: Any) -> Gram:
+    """k(x, a) of the points on g's left with new ones."""
+    width, m = _width_for(g, A.shape[0]), A.shape[0]
+    return replace(g, right=sides_for(g, A, width), shape=(g.shape[0], m), width=width, team=None, far=None)
+
+
+def between(g: Gram, A: Any) -> Gram:
+    """g of these points instead of its own, with the kernel as it was settled."""
+    width, n = _width_for(g, A.shape[0]), A.shape[0]
+    both = sides_for(g, A, width)
+    return replace(g, left=both, right=both, shape=(n, n), width=width, team=None, far=None)
+
+
+def sides_for(g: Gram, A: Any, width: int) -> tuple[Side, ...]:
+    """New points, as the leaves of g see them."""
     if A.shape[1] != g.features:
         raise ValueError(f"points must have {g.features} features, as those fitted, got {A.shape[1]}")
     if sp.issparse(A) != g.sparse:  # as those fitted
         A = sp.csr_array(A) if g.sparse else A.toarray()
-    left = tuple(side_of(leaf, A, g.dtype, g.width) for leaf in g.leaves)
-    return replace(g, left=left, shape=(A.shape[0], g.shape[1]), team=None)
+    return tuple(side_of(leaf, A, g.dtype, width) for leaf in g.leaves)
+
+
+def _width_for(g: Gram, many: int) -> int:
+    """Tiles no wider than so many points need."""
+    return min(g.width, max(-(-many // 4) * 4, 4))
 
 
 def picked(g: Gram, which: np.ndarray) -> Gram:
     """Some rows of g."""
-    width = min(g.width, max(-(-which.size // 4) * 4, 4))
+    width = _width_for(g, which.size)
+    if g.far is not None:
+        return replace(g, left=sides_for(g, g.far.points(which), width), shape=(which.size, g.shape[1]))
     left = tuple(some_of(leaf, side, which, width) for leaf, side in zip(g.leaves, g.left, strict=True))
     return replace(g, left=left, shape=(which.size, g.shape[1]), team=None)
 
 
 def among(g: Gram, which: np.ndarray) -> Gram:
     """g of some points only."""
+    if g.far is not None:
+        return between(g, g.far.points(which))
     both = tuple(
         side._replace(raw=side.raw[np.ix_(which, which)])
         if isinstance(leaf.kernel, Precomputed)
@@ -104,7 +137,10 @@ def among(g: Gram, which: np.ndarray) -> Gram:
 
 def some_columns(g: Gram, which: np.ndarray) -> Gram:
     """Some columns of g."""
-    width = min(g.width, max(-(-which.size // 4) * 4, 4))
+    width = _width_for(g, which.size)
+    if g.far is not None:
+        near = sides_for(g, g.far.points(which), width)
+        return replace(g, right=near, shape=(g.shape[0], which.size), width=width, far=None)
     left, right = [], []
     for leaf, mine, other in zip(g.leaves, g.left, g.right, strict=True):
         given = isinstance(leaf.kernel, Precomputed)
@@ -134,7 +170,7 @@ def _leaf_tile(
         if isinstance(leaf.kernel, Precomputed):
             return np.array(left.raw[i0:i1, j0:j1], g.dtype)
         assert isinstance(leaf.kernel, Function)
-        return _checked(leaf.kernel.f(left.raw[i0:i1], right.raw[j0:j1]), (i1 - i0, j1 - j0), g.dtype)
+        return checked(leaf.kernel.f(left.raw[i0:i1], right.raw[j0:j1]), (i1 - i0, j1 - j0), g.dtype)
     shape = leaf.recipe.shape_in(g.dtype)
     base = _base(leaf, g.dtype)
     a, c_right = left.offsets[b][start:stop], right.offsets[c][: j1 - j0]
@@ -152,7 +188,8 @@ def _leaf_tile(
     return out
 
 
-def _checked(block: Any, shape: tuple[int, int], dtype: type) -> np.ndarray:
+def checked(block: Any, shape: tuple[int, int], dtype: type) -> np.ndarray:
+    """What a kernel function gave, if it is a block of finite numbers."""
     block = block.toarray() if sp.issparse(block) else np.asarray(block)
     if block.shape != shape or block.dtype.kind not in "fiub":
         raise ValueError(f"the kernel function gave {block.shape} {block.dtype}, for blocks that need real {shape}")
@@ -165,16 +202,17 @@ def _tile(g: Gram, b: int, start: int, stop: int, c: int, room: np.ndarray | Non
     """Lines start, ..., stop-1 of the tile (b, c); written into the room given, if it can be."""
     w_left = _left_width(g)
     parts = (_leaf_tile(g, k, b, w_left, start, stop, c, room if k == 0 else None) for k in range(len(g.leaves)))
-    return _combined(g.kernel, parts)
+    return combined(g.kernel, parts)
 
 
-def _combined(kernel: Kernel, parts: Iterator[np.ndarray]) -> np.ndarray:
+def combined(kernel: Kernel, parts: Iterator[np.ndarray]) -> np.ndarray:
+    """What the leaves gave, put together as the kernel says."""
     if isinstance(kernel, (Sum, Product)):
-        out = _combined(kernel.a, parts)
-        other = _combined(kernel.b, parts)
+        out = combined(kernel.a, parts)
+        other = combined(kernel.b, parts)
         return np.add(out, other, out=out) if isinstance(kernel, Sum) else np.multiply(out, other, out=out)
     if isinstance(kernel, Scaled):
-        out = _combined(kernel.a, parts)
+        out = combined(kernel.a, parts)
         out *= out.dtype.type(kernel.c)
         return out
     return next(parts)
@@ -199,12 +237,28 @@ def product(g: Gram, v: np.ndarray) -> np.ndarray:
     if not v.any():
         return np.zeros((len(v), g.shape[0]))
     work: np.ndarray = np.ascontiguousarray(v, dtype=g.dtype)
+    if g.far is not None:
+        return g.far.product(g, work)
     return bands(g, work, range(len(bands_of(g)) - 1)) if g.team is None else g.team.product(g, work)
 
 
 def by_columns(g: Gram, which: np.ndarray, v: np.ndarray) -> np.ndarray:
     """Some columns of K, times v."""
+    if g.far is not None:
+        return g.far.columns(g, which, v)
     return product(some_columns(g, which), v) if g.team is None else g.team.product(g, v, which)
+
+
+def two_ways(g: Gram, u: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """K v and Kᵀ u, where the sides are of different points: every tile serves twice."""
+    w, (n, m) = _left_width(g), g.shape
+    u, v = np.ascontiguousarray(u, dtype=g.dtype), np.ascontiguousarray(v, dtype=g.dtype)
+    make = _fused_band if _fused(g) else _written_band
+    out, image = np.empty((len(v), n)), np.zeros((len(v), m))
+    for b, (mine, back) in enumerate(spread(pool_of(g), lambda b: make(g, u, v, b, w, 0), list(range(-(-n // w))))):
+        out[:, b * w : b * w + mine.shape[1]] = mine
+        image += back
+    return out, image
 
 
 def bands_of(g: Gram) -> list[int]:
@@ -220,7 +274,7 @@ def bands(g: Gram, work: np.ndarray, which: Sequence[int]) -> np.ndarray:
     out = np.zeros((len(work), stop - start))
 
     def band_of(b: int) -> tuple[int, np.ndarray, np.ndarray]:
-        return (b, *make(g, work, b, w))
+        return (b, *make(g, work, work, b, w, b + 1 if g.symmetric else -(-g.shape[1] // g.width)))
 
     for b, mine, image in spread(pool_of(g), band_of, list(which)):
         out[:, b * w - start : b * w - start + mine.shape[1]] += mine
@@ -242,38 +296,35 @@ def pool_of(g: Gram) -> Executor | None:
     return None if any(_by_blas(leaf, side) for leaf, side in zip(g.leaves, g.left, strict=True)) else g.pool
 
 
-def _fused_band(g: Gram, v: np.ndarray, b: int, w: int) -> tuple[np.ndarray, np.ndarray]:
+def _fused_band(g: Gram, u: np.ndarray, v: np.ndarray, b: int, w: int, back: int) -> tuple[np.ndarray, np.ndarray]:
+    """A row of tiles, times v; and from the tile `back` on also its transpose, times u."""
     leaf, left, right, (n, m) = g.leaves[0], g.left[0], g.right[0], g.shape
     assert leaf.recipe is not None
     base, shape = _base(leaf, g.dtype), leaf.recipe.shape_in(g.dtype)
     count, last, q = min(w, n - b * w), len(right.tiles), len(v)
-    out, nothing, mine = np.zeros((q, count)), np.empty((q, 0)), v[:, b * w : b * w + count]
-    image = np.zeros((q, max(m - (b + 1) * w, 0))) if g.symmetric else nothing
+    out, nothing, mine = np.zeros((q, count)), np.empty((q, 0)), u[:, b * w : b * w + count]
+    image = np.zeros((q, max(m - back * g.width, 0)))
     tile = left.tiles[b], left.offsets[b], count, right.tiles, right.offsets, m
     step = max(128 // q, 1)  # so that no compiled call is long
-    stops = [*range(b + 1 if g.symmetric else 0, last, step), last]
-    if g.symmetric:
-        band(base, shape, *tile, b, b + 1, mine, v, out, nothing)
-    for first, stop in pairwise(stops):
-        part = image[:, (first - b - 1) * w : (stop - b - 1) * w] if g.symmetric else nothing
-        band(base, shape, *tile, first, stop, mine if g.symmetric else v, v, out, part)
+    first = b if g.symmetric else 0
+    for start, stop in pairwise(sorted({*range(first, back, step), *range(back, last, step), min(back, last), last})):
+        part = image[:, (start - back) * g.width : (stop - back) * g.width] if start >= back else nothing
+        band(base, shape, *tile, start, stop, mine, v, out, part)
     return out, image
 
 
-def _written_band(g: Gram, v: np.ndarray, b: int, w: int) -> tuple[np.ndarray, np.ndarray]:
+def _written_band(g: Gram, u: np.ndarray, v: np.ndarray, b: int, w: int, back: int) -> tuple[np.ndarray, np.ndarray]:
     n, m = g.shape
     count, q = min(w, n - b * w), len(v)
     out = np.zeros((q, count))
-    image, nothing = np.zeros((q, max(m - (b + 1) * w, 0) if g.symmetric else 0)), np.empty((q, 0))
+    image, nothing = np.zeros((q, max(m - back * g.width, 0))), np.empty((q, 0))
     for c in range(b if g.symmetric else 0, -(-m // g.width)):
         j0, j1 = c * g.width, min((c + 1) * g.width, m)
         for start in range(0, count, LINES):
             stop = min(start + LINES, count)
             tile = _tile(g, b, start, stop, c)
-            twice = g.symmetric and c > b
-            mine = v[:, b * w + start : b * w + stop] if twice else v
-            part = image[:, j0 - (b + 1) * w : j1 - (b + 1) * w] if twice else nothing
-            spend(tile, mine, v, j0, out[:, start:stop], part)
+            part = image[:, j0 - back * g.width : j1 - back * g.width] if c >= back else nothing
+            spend(tile, u[:, b * w + start : b * w + stop], v, j0, out[:, start:stop], part)
     return out, image
 
 
@@ -301,8 +352,10 @@ def there_and_back(g: Gram, v: np.ndarray, between: Callable[[slice, np.ndarray]
 def written(g: Gram, out: np.ndarray | None = None) -> np.ndarray:
     """All of it, in its own precision: for few rows, or few points."""
     n, m = g.shape
-    w = _left_width(g)
     out = np.empty((n, m), g.dtype) if out is None else out
+    if g.far is not None:
+        return g.far.written(g, out)
+    w = _left_width(g)
 
     def column(c: int) -> None:
         for b in range(-(-n // w)):
@@ -319,61 +372,6 @@ def written(g: Gram, out: np.ndarray | None = None) -> np.ndarray:
 def block(g: Gram, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """The entries of some rows and some columns, in float64."""
     return written(replace(some_columns(picked(g, rows), columns), pool=None)).astype(np.float64)
-
-
-def diagonal(g: Gram) -> np.ndarray:
-    """k(x_i, x_i) of the points on the left, in float64."""
-    if not g.symmetric and any(isinstance(leaf.kernel, Precomputed) for leaf in g.leaves):
-        raise ValueError("a precomputed kernel does not say k(x, x) of new points, so there is no bound for them")
-    parts = iter([_leaf_diagonal(leaf, side, g.shape[0]) for leaf, side in zip(g.leaves, g.left, strict=True)])
-    return _combined(g.kernel, parts)
-
-
-def sizes2(g: Gram) -> np.ndarray:
-    """s_i² with |k(x_i, x_j)| ≤ s_i s_j: k(x_i, x_i), or a bound where a leaf is not positive definite."""
-    parts = [_leaf_diagonal(leaf, side, g.shape[0]) for leaf, side in zip(g.leaves, g.left, strict=True)]
-    kept = [np.abs(d) if leaf.kernel.definite else np.full_like(d, leaf.bound) for leaf, d in zip(g.leaves, parts)]
-    return _combined(g.kernel, iter(kept))
-
-
-def fits_single(g: Gram) -> bool:
-    """Is every kernel of the tree, and every factor, far from the limits of single precision?"""
-    parts = iter([_leaf_diagonal(leaf, side, g.shape[0]) for leaf, side in zip(g.leaves, g.left, strict=True)])
-    return _fits(g.kernel, zip(g.leaves, parts))[1]
-
-
-def _fits(kernel: Kernel, parts: Iterator[tuple[Leaf, np.ndarray]]) -> tuple[np.ndarray, bool]:
-    if isinstance(kernel, (Sum, Product)):
-        (a, left), (b, right) = _fits(kernel.a, parts), _fits(kernel.b, parts)
-        size, fine = (a + b if isinstance(kernel, Sum) else a * b), left and right
-    elif isinstance(kernel, Scaled):
-        size, fine = _fits(kernel.a, parts)
-        size, fine = kernel.c * size, fine and 1e-30 < kernel.c < 1e30
-    else:
-        leaf, own = next(parts)
-        size, fine = np.abs(own) if leaf.kernel.definite else np.full_like(own, leaf.bound), leaf.reach < 1e15
-    return size, fine and float(size.mean()) > 1e-30 and float(size.max()) < 1e30
-
-
-def _leaf_diagonal(leaf: Leaf, side: Side, n: int) -> np.ndarray:
-    if isinstance(leaf.kernel, Precomputed):
-        return np.array(np.diagonal(side.raw), np.float64)
-    if isinstance(leaf.kernel, Function):
-        out = np.empty(n)
-        for i in range(0, n, 32):
-            part = side.raw[i : i + 32]
-            out[i : i + 32] = np.diagonal(_checked(leaf.kernel.f(part, part), (part.shape[0],) * 2, np.float64))
-        return out
-    assert leaf.recipe is not None
-    if leaf.recipe.base != "dot":
-        return np.ones(n)
-    if side.raw is not None:
-        norms = np.asarray(side.raw.multiply(side.raw).sum(axis=1), np.float64).reshape(1, -1)
-    else:
-        norms = np.einsum("bkj,bkj->bj", side.tiles, side.tiles, dtype=np.float64).reshape(1, -1)[:, :n]
-    norms = np.ascontiguousarray(norms)
-    bend(leaf.recipe.shape_in(np.float64), np.zeros(1), np.zeros(n), norms)
-    return norms[0]
 
 
 def dense(kernel: Kernel, A: Any, B: Any = None) -> np.ndarray:

@@ -8,7 +8,7 @@ they run where the part is. It is a `LinearOperator` too: what knows nothing of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any
 
@@ -27,6 +27,7 @@ class Place(LinearOperator):
     """
 
     together = False
+    room = 0  # bytes that points may take here, where a kernel brings some of them
 
     def __init__(self, dtype: Any, starts: np.ndarray, p: int, name: str = "X") -> None:
         self.starts = np.asarray(starts, dtype=np.int64)
@@ -64,11 +65,31 @@ class Place(LinearOperator):
                 yield here, now
                 del now  # or it would be held while the next but one is read
 
-    def map(self, f: Asked, shared: tuple = (), sliced: tuple = (), pool: Executor | None = None) -> Iterator[Any]:
-        """f of every part, in order."""
-        for k, part in self.parts():
-            rows = slice(int(self.starts[k]), int(self.starts[k + 1]))
-            yield f(part, pool, *shared, *(cut(a, rows) for a in sliced))
+    def map(
+        self,
+        f: Asked,
+        shared: tuple = (),
+        sliced: tuple = (),
+        pool: Executor | None = None,
+        which: Sequence[int] | None = None,
+    ) -> Iterator[Any]:
+        """f of every part, in order; or of some of them, named in rising order."""
+        if which is not None and not len(which):
+            return
+        for k, part in self.parts(which):
+            if which is None or k in which:  # where parts come in their own order, all of them do
+                yield f(part, pool, *shared, *(cut(a, self.rows(k)) for a in sliced))
+
+    def rows(self, k: int) -> slice:
+        """The rows of a part."""
+        return slice(int(self.starts[k]), int(self.starts[k + 1]))
+
+    def some(self, which: np.ndarray) -> Any:
+        """Some rows, by their numbers in rising order, as an array or a CSR array."""
+        chosen = np.zeros(self.shape[0], bool)
+        chosen[which] = True
+        parts = np.unique(np.searchsorted(self.starts, which, side="right") - 1)
+        return stacked(list(self.map(_chosen, (), (chosen,), which=parts.tolist())))
 
     def checked(self, k: int) -> Any:
         """`part`, or an error that names it."""
@@ -104,9 +125,16 @@ class Scaled(Place):
         """A part, its rows scaled."""
         return times_rows(self.of.checked(k), self.root[self.starts[k] : self.starts[k + 1]])
 
-    def map(self, f: Asked, shared: tuple = (), sliced: tuple = (), pool: Executor | None = None) -> Iterator[Any]:
+    def map(
+        self,
+        f: Asked,
+        shared: tuple = (),
+        sliced: tuple = (),
+        pool: Executor | None = None,
+        which: Sequence[int] | None = None,
+    ) -> Iterator[Any]:
         """f of every scaled part, where that part is."""
-        return self.of.map(_scaled_first, (f, len(shared), *shared), (self.root, *sliced), pool)
+        return self.of.map(_scaled_first, (f, len(shared), *shared), (self.root, *sliced), pool, which)
 
 
 def _scaled_first(part: Any, pool: Executor | None, f: Asked, many: int, *rest: Any) -> Any:
@@ -141,6 +169,15 @@ def cut(a: Any, rows: slice) -> Any:
     if hasattr(a, "ones"):
         return a._replace(ones=a.ones[rows], column2=None)
     return None if a is None else a[..., rows]
+
+
+def stacked(parts: list) -> Any:
+    """Rows one below the other, as an array or a CSR array."""
+    return sp.csr_array(sp.vstack(parts)) if sp.issparse(parts[0]) else np.concatenate(parts)
+
+
+def _chosen(part: Any, pool: Executor | None, chosen: np.ndarray) -> Any:
+    return part[chosen]
 
 
 def _pulled(part: Any, pool: Executor | None, v: np.ndarray) -> np.ndarray:

@@ -8,7 +8,7 @@ A `Side` is a set of points as one leaf sees them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,38 +66,57 @@ def leaves_of(kernel: Kernel) -> list[Kernel]:
 
 def settle(kernel: Kernel, X: Any, dtype: type) -> Leaf:
     """A one-line kernel, for these training points."""
+    made = begun(kernel, X.shape, sp.issparse(X), lambda: X.mean(axis=0, dtype=np.float64), dtype)
+    if made.recipe is None:
+        return made
+    values = X.data if sp.issparse(X) else X
+    lowest = float(values.min(initial=0.0)) if isinstance(kernel, Polynomial) else 0.0
+    return settled(made, X.shape[1], sp.issparse(X), reach2_of(made, X), lowest, dtype)
+
+
+def begun(kernel: Kernel, shape: tuple[int, int], sparse: bool, mean: Callable[[], np.ndarray], dtype: type) -> Leaf:
+    """A one-line kernel and its centre; how far the points are from it is yet to be seen."""
     unit = float(np.finfo(dtype).eps) / 2
     if isinstance(kernel, (Function, Precomputed)):
-        if isinstance(kernel, Precomputed) and (sp.issparse(X) or X.shape[0] != X.shape[1]):
-            raise ValueError(f"a precomputed kernel matrix must be square and dense, got shape {X.shape}")
+        if isinstance(kernel, Precomputed) and (sparse or shape[0] != shape[1]):
+            raise ValueError(f"a precomputed kernel matrix must be square and dense, got shape {shape}")
         return Leaf(kernel, None, None, False, 1.0, 2 * unit, 1.0)
-    d = X.shape[1]
-    recipe = kernel.recipe(d)
-    if sp.issparse(X) and recipe.base not in ("dot", "distance"):
+    recipe = kernel.recipe(shape[1])
+    if sparse and recipe.base not in ("dot", "distance"):
         raise TypeError(f"sparse X is for kernels of dot products and Euclidean distances, not {type(kernel).__name__}")
-    shifts = recipe.base in ("distance", "absolute") and not sp.issparse(X)
-    centre = X.mean(axis=0, dtype=np.float64) if shifts else None
-    made = Leaf(kernel, recipe, centre, False, 0.0, 0.0, 1.0)
+    shifts = recipe.base in ("distance", "absolute") and not sparse
+    return Leaf(kernel, recipe, mean() if shifts else None, False, 0.0, 0.0, 1.0)
+
+
+def reach2_of(made: Leaf, X: Any) -> float:
+    """The largest squared norm of a prepared point."""
     reach2 = 0.0
-    for i in range(0, X.shape[0], step := max(500_000 // d, 1)):
+    for i in range(0, X.shape[0], step := max(500_000 // X.shape[1], 1)):
         part = prepared(made, X[i : i + step])
         squares = part.multiply(part).sum(axis=1) if sp.issparse(part) else np.einsum("ij,ij->i", part, part)
         reach2 = max(reach2, float(np.max(squares)))
+    return reach2
+
+
+def settled(made: Leaf, d: int, sparse: bool, reach2: float, lowest: float, dtype: type) -> Leaf:
+    """A kernel that was begun, once it is known how far points are, and which number among them is the lowest."""
+    kernel, recipe, unit = made.kernel, made.recipe, float(np.finfo(dtype).eps) / 2
+    assert recipe is not None
     if not reach2 < HUGE:
         raise ValueError("points are too far apart for this kernel, the squares leave float64: rescale X or gamma")
     dots = recipe.base == "dot"
     if recipe.base == "distance":
         lossless = recipe.slope * unit * 2 * reach2 <= LOST[np.dtype(dtype).itemsize]
-        dots = sp.issparse(X) or (d > FEW and lossless)
+        dots = sparse or (d > FEW and lossless)
     if isinstance(kernel, Polynomial):
-        _check_degree(kernel, X, reach2)
+        _check_degree(kernel, lowest, reach2)
     error, bound = _entry_error(kernel, recipe, d, dots, reach2, unit)
     return made._replace(dots=dots, reach=math.sqrt(reach2), error=error, bound=bound)
 
 
-def _check_degree(kernel: Polynomial, X: Any, reach2: float) -> None:
+def _check_degree(kernel: Polynomial, lowest: float, reach2: float) -> None:
     """A fraction is no power of a negative number."""
-    safe = kernel.coef0 >= reach2 or (kernel.coef0 >= 0 and (X.data if sp.issparse(X) else X).min(initial=0.0) >= 0)
+    safe = kernel.coef0 >= reach2 or (kernel.coef0 >= 0 and lowest >= 0)
     if kernel.degree != int(kernel.degree) and not safe:
         raise ValueError(f"degree must be a whole number where x·y + coef0 can be negative, got {kernel.degree!r}")
 

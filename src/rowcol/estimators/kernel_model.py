@@ -15,11 +15,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..asking import how_to
 from ..checkpoints import closed, opened
 from ..core.kernels import Function, Precomputed, kernel_of
+from ..core.place import Place
 from ..core.recipes import Kernel
 from ..core.sides import leaves_of
 from ..fitting import fit
 from ..methods.choose import Plan
+from ..methods.costs import budget
 from ..methods.result import Result
+from ..places.opening import placed
 
 KINDS: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": (np.float64, np.float32)}
 
@@ -58,6 +61,13 @@ class KernelModel(BaseEstimator):
             return Function(_Pairs(kernel, self.kernel_params or {}))
         named = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0, "nu": self.nu}
         return kernel_of(kernel, **named, **more)
+
+    def _elsewhere(self, X: Place, y: Any) -> np.ndarray:
+        """y of points that lie elsewhere, and are judged as they are read."""
+        self.n_features_in_ = X.shape[1]
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        return np.asarray(y)
 
     def _start(self, shape: tuple[int, ...]) -> Any:
         """The coefficients of the last fit, if they are wanted and as many."""
@@ -126,8 +136,13 @@ class KernelModel(BaseEstimator):
         return self.result_.plan
 
     def _points(self, X: Any) -> Any:
-        """New points, validated."""
+        """New points, validated; those that lie elsewhere as they are."""
         check_is_fitted(self)
+        X = placed(X, budget(self.memory))
+        if isinstance(X, Place):
+            if X.shape[1] != self.n_features_in_:
+                raise ValueError(f"X has {X.shape[1]} features, but {self.n_features_in_} were fitted")
+            return X
         return validate_data(self, X, reset=False, **self._kinds())
 
     def __sklearn_tags__(self) -> Any:

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..asking import How, how_to
 from ..core.gram import cross
 from ..core.kernels import Precomputed
+from ..core.place import Place
 from ..core.sides import leaves_of, points
 from ..methods.inverse import at_once, inverses, left_out, misfit, noise, spread
 from ..methods.landmarks import Kept, Memo
@@ -98,6 +99,11 @@ class KernelRegression(KernelModel):
         ndarray, (n,) or (n, n_targets); or a tuple (values, bound), (values, std) or (values, bound, std), all alike
         """
         X = self._points(X)
+        if isinstance(X, Place):
+            parts = [self.predict(part, return_bound, return_std) for _, part in X.parts()]
+            together = zip(*parts, strict=True) if return_bound or return_std else [parts]
+            found = tuple(np.concatenate(one) for one in together)
+            return found if return_bound or return_std else found[0]
         values = self.result_.function(X, return_bound=return_bound)
         out = [*values] if return_bound else [values]
         if return_std:
@@ -201,6 +207,8 @@ class KernelRegression(KernelModel):
     def _all_points(self, what: str) -> None:
         if self.result_.function.centers is not None:
             raise ValueError(f"{what} of the model of all points, not of centres: leave out n_centers")
+        if isinstance(self.X_fit_, Place):
+            raise ValueError(f"{what} of points in memory, and these lie elsewhere: allow more memory, or load X")
 
     def _is_given(self) -> bool:
         return any(isinstance(leaf, Precomputed) for leaf in leaves_of(self.result_.function.exact.kernel))

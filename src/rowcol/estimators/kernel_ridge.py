@@ -8,6 +8,7 @@ from typing import Any
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import validate_data
 
+from ..core.place import Place
 from ..methods.costs import budget
 from ..methods.landmarks import Memo
 from ..methods.progress import Progress
@@ -160,8 +161,11 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelLife):
         self
         """
         self._kernel()  # parameters first
-        X, team = with_team(X, budget(self.memory))
-        X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, **self._kinds())
+        X, team = with_team(X, budget(self.memory), self.n_centers is not None)
+        if isinstance(X, Place):
+            y = self._elsewhere(X, y)
+        else:
+            X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, **self._kinds())
         start = self._start(y.shape)
         if self.n_centers is not None:  # the centres may be others: f itself is the start
             last = getattr(self, "dual_coef_", None)

@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from ..core.gram import diagonal, gram
+from ..core.gram import gram
 from ..core.kernels import RBF, Matern, Precomputed
 from ..core.recipes import Kernel
 from ..core.sides import leaves_of
+from ..core.sizes import diagonal
 from ..core.threads import blas_limit
 from ..folding import Folded, folded
 from ..methods.scales import tunable, tuned, usual_scale, with_scales

@@ -15,11 +15,11 @@ import numpy as np
 
 from ..core.certify import UNIT
 from ..core.function import KernelFunction, summed
-from ..core.gram import diagonal
 from ..core.kernels import Precomputed
 from ..core.problem import Problem
 from ..core.recipes import Kernel
 from ..core.sides import leaves_of
+from ..core.sizes import diagonal
 from ..core.threads import blas_limit, pooled
 from .centers import Centers, bytes_of, drawn, rows_for, sampled
 from .choose import Plan, with_learned

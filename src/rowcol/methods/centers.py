@@ -27,21 +27,10 @@ import scipy.linalg
 
 from ..core.certify import UNIT, Certificate, Evidence
 from ..core.function import summed
-from ..core.gram import (
-    LINES,
-    Gram,
-    among,
-    cross,
-    diagonal,
-    fits_single,
-    gram,
-    pool_of,
-    product,
-    there_and_back,
-    written,
-)
+from ..core.gram import LINES, Gram, among, cross, gram, pool_of, product, there_and_back, written
 from ..core.problem import Problem, ridge_of
 from ..core.recipes import Kernel
+from ..core.sizes import diagonal, fits_single
 from ..core.threads import spread
 from .pivots import pivots
 

@@ -21,8 +21,9 @@ import scipy.linalg
 
 from ..core.certify import UNIT
 from ..core.function import KernelFunction
-from ..core.gram import Gram, among, diagonal, product, sizes2, written
+from ..core.gram import Gram, among, product, written
 from ..core.problem import posed
+from ..core.sizes import diagonal, sizes2
 from ..core.threads import pooled
 from .kernel_routes import SMALL, Way, choose, follow, rank_for
 from .pivots import Pivots
@@ -96,7 +97,7 @@ def _each(
             asked = posed(g, 0, np.ones(live.size), 1.0, None)
             way = Way(asked, fast, Stop(1e-3, 1000.0, math.inf), seed, memory, "auto", None, None, True)
             way.preconditioner = made if made is not None and len(distinct) == 1 and live.size == n else None
-        width = g.shape[0] if stored is not None else g.width + g.shape[0] / g.width
+        width = g.shape[0] if stored is not None else g.chain
         unit = g.error + UNIT * (width + 3)
         one = Inverse(targets, live, g, lam[live], np.sqrt(sizes2(g)), unit, stored, way, X)
         if function.centre is not None:

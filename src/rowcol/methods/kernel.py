@@ -20,9 +20,10 @@ import numpy as np
 import scipy.linalg
 
 from ..core.certify import Evidence
-from ..core.gram import Gram, block, by_columns, diagonal, picked, product, written
+from ..core.gram import Gram, block, by_columns, picked, product, written
 from ..core.problem import Problem
 from ..core.sampler import Sampler, take
+from ..core.sizes import diagonal
 from ..engine.lines import Lookup, descend
 from .loop import Round
 from .states import held, narrowed, pick_on, picks_so_far, places, put

@@ -13,9 +13,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..core.certify import certify
-from ..core.gram import LINES, WIDE, Gram, among, block, diagonal, product
+from ..core.far import blocks_of, bytes_here
+from ..core.gram import LINES, WIDE, Gram, among, block, product
+from ..core.place import Place
 from ..core.problem import Problem, answer
 from ..core.sampler import sampler as make_sampler
+from ..core.sizes import diagonal
 from .choose import Plan
 from .conjugate import Conjugate, Multiply
 from .kernel import Points, block_size, fresh_blocks, points, ridge_of, whole
@@ -68,7 +71,10 @@ class Way:
 def bytes_of(route: str, X: Any, q: int, leaves: int, rank: int = 0, at_once: int = BLOCK, cores: int = 1) -> int:
     """Memory beside X and y, at its peak; `leaves` counts one-line kernels, `cores` penalties that differ."""
     n, d = X.shape
-    stored = leaves * (24 * X.nnz if sp.issparse(X) else 12 * n * (d + d % 2 + 1)) + 8 * 3 * min(n * d, 500_000)
+    if isinstance(X, Place):
+        stored = bytes_here(X)
+    else:
+        stored = leaves * (24 * X.nnz if sp.issparse(X) else 12 * n * (d + d % 2 + 1)) + 8 * 3 * min(n * d, 500_000)
     vectors = 8 * q * n * 20 + 2 * 8 * LINES * WIDE
     if route == "direct":
         return stored + vectors + 8 * n * n + 8 * n * 40
@@ -103,6 +109,8 @@ def choose(asked: Problem, X: Any, leaves: int, method: str, memory: int, stop: 
             return Choice("direct", [f"{n:,} points are few: Cholesky of the kernel matrix takes less than steps"])
         then = ("direct",) if 8 * n * n * 1.2 <= memory and cores == 1 else ()
         why = f"the kernel matrix of {n:,} points is not formed: its tiles are made anew for every product"
+        if isinstance(X, Place):
+            why += f", from points that lie elsewhere, {len(blocks_of(X))} blocks of which come here by turns"
         if rank >= min(32, n // 2):
             told = f"conjugate gradients, preconditioned by {rank:,} randomly drawn pivots, need few of them"
             return Choice("pcg", [why, told], rank, at_once, then)
@@ -130,6 +138,7 @@ def planned(
 ) -> Plan:
     """The Plan of a Choice. With the Gram of some points, their eigenvalues foretell the passes: an estimate."""
     n, d = X.shape
+    copied = 0 if isinstance(X, Place) else 12 * leaves * n * d
     rate, passes = (None, None) if g is None else _foretold(g, problem, choice, stop.tol)
     quick = 0.45 + 0.05 * d if choice.route != "rk" else 1.5 + 0.1 * d  # ns an entry, on one core
     if choice.route == "direct":
@@ -144,7 +153,7 @@ def planned(
         rate,
         passes,
         bytes_of(choice.route, X, len(problem.y), leaves, choice.rank, choice.pivots_at_once, _penalties(problem)),
-        12 * leaves * n * d,
+        copied,
         (n, d),
         problem.alpha * problem.gauge,
         stop.tol,

@@ -14,8 +14,9 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 
-from ..core.gram import Gram, cross, gram, sizes2, some_columns, written
+from ..core.gram import Gram, cross, gram, some_columns, written
 from ..core.recipes import Kernel, Scaled
+from ..core.sizes import sizes2
 from .pivots import BLOCK, Pivots, accepted, inverted, squared
 
 MOST = 256_000_000  # bytes of F that are kept

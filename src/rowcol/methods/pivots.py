@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from ..core.gram import Gram, block, diagonal, picked, written
+from ..core.gram import Gram, block, picked, written
 from ..core.recipes import Scaled
+from ..core.sizes import diagonal
 
 BLOCK = 320  # pivots drawn at once
 SPENT = 1e-7  # of the trace: what is left then is rounding

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from typing import Any, NamedTuple
 
@@ -53,24 +53,32 @@ class Spread(Place):
         self.crew.received += found.data.nbytes
         return found
 
-    def map(self, f: Asked, shared: tuple = (), sliced: tuple = (), pool: Executor | None = None) -> Iterator[Any]:
-        """f of every part, where that part is."""
+    def map(
+        self,
+        f: Asked,
+        shared: tuple = (),
+        sliced: tuple = (),
+        pool: Executor | None = None,
+        which: Sequence[int] | None = None,
+    ) -> Iterator[Any]:
+        """f of every part, or of some, where that part is."""
         self._settle()
         common: dict[str, Any] = {}
+        parts = range(self.count) if which is None else which
 
-        def question(k: int, again: bool) -> tuple[str | None, tuple]:
+        def question(i: int, again: bool) -> tuple[str | None, tuple]:
+            k = parts[i]
             if again:  # whoever was lost may have had what was sent
                 common.clear()
                 self._settle()
             worker = self.owners[k]
             if worker not in common:
                 common[worker] = self.crew.send(shared, worker)
-            rows = slice(int(self.starts[k]), int(self.starts[k + 1]))
-            mine = self.crew.note(tuple(cut(a, rows) for a in sliced), worker, again)
+            mine = self.crew.note(tuple(cut(a, self.rows(k)) for a in sliced), worker, again)
             return worker, (f, self.futures[k], common[worker], self.crew.send(mine, worker))
 
-        answers = self.crew.ask(_asked, self.count, question, f)
-        for k in range(self.count):
+        answers = self.crew.ask(_asked, len(parts), question, f)
+        for k in parts:
             try:
                 answer = next(answers)
             except Exception as wrong:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -155,10 +156,22 @@ def placed(X: Any, memory: int) -> Any:
     return within(X, memory) if isinstance(X, Place) else X
 
 
-def with_team(X: Any, memory: int) -> tuple[Any, Team | None]:
-    """X in memory, as `gathered` gives it; and the workers it came from, who may share products with its kernel."""
+def with_team(X: Any, memory: int, whole: bool = False) -> tuple[Any, Team | None]:
+    """Points of a kernel: in memory, and the workers they came from, who may share its products.
+
+    Where they do not fit there they stay where they are, unless `whole` is asked for.
+    """
     X = placed(X, memory)
+    if isinstance(X, Place) and not whole and _needed(X) > memory:
+        X = copy.copy(within(X, memory // 4))
+        X.room = memory // 4
+        return X, None
     return gathered(X, memory), Team(X.crew) if isinstance(X, Spread) else None
+
+
+def _needed(X: Place, more: int = 20) -> int:
+    """Bytes of all of X, with `more` for each number, and of what is read ahead."""
+    return X.shape[0] * X.shape[1] * (X.dtype.itemsize + more) + X.held
 
 
 def gathered(X: Any, memory: int, more: int = 20) -> Any:
@@ -166,7 +179,7 @@ def gathered(X: Any, memory: int, more: int = 20) -> Any:
     X = placed(X, memory)
     if not isinstance(X, Place):
         return X
-    need = X.shape[0] * X.shape[1] * (X.dtype.itemsize + more) + X.held
+    need = _needed(X, more)
     if need > memory:
         raise ValueError(
             f"this model needs all {X.shape[0]:,} x {X.shape[1]:,} numbers of X in memory, about {need / 1e6:,.0f} MB "

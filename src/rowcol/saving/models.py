@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import __version__
 from ..core import threads
 from ..core.function import KernelFunction
+from ..core.place import Place
 from ..core.problem import weights
 from ..core.recipes import Kernel
 from ..estimators.calibration import Calibration
@@ -84,6 +85,8 @@ def save(model: Any, path: str | Path, *, encoder: Encoder | None = None) -> Non
     if ESTIMATORS.get(name, (None,))[0] is not type(model):
         raise TypeError(f"a model is saved if it is one of {', '.join(ESTIMATORS)}, and this is {name}")
     check_is_fitted(model)
+    if isinstance(getattr(model, "X_fit_", None), Place):
+        raise TypeError("the points of this model lie elsewhere, and a file holds its points: fit with more memory")
     packing = Packing(special=_packed, known=CLASSES)
     parameters, left_out = _parameters(model, packing)
     learned = {one: packing.pack(vars(model)[one]) for one in ESTIMATORS[name][1] if one in vars(model)}

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import is_classifier
 
+from ..core.place import Place
 from ..methods.result import Result
 from .looking import left_over, some_of
 from .picture import Book, Chapter, Curve, Picture
@@ -69,7 +70,10 @@ def _left(model: Any, result: Result, X: Any, y: Any, otherwise: Chapter) -> Cha
     if seen.shape[0] != np.shape(X)[0]:
         raise ValueError(f"y has {seen.shape[0]} rows, but X has {np.shape(X)[0]}")
     rows, X = some_of(seen.shape[0]), X.tocsr() if sp.issparse(X) else X
-    some = X.iloc[rows] if hasattr(X, "iloc") else X[rows] if hasattr(X, "shape") else np.asarray(X)[rows]
+    if isinstance(X, Place):
+        some = X.some(rows)
+    else:
+        some = X.iloc[rows] if hasattr(X, "iloc") else X[rows] if hasattr(X, "shape") else np.asarray(X)[rows]
     fitted, seen = (v.reshape(len(rows), -1) for v in (np.asarray(model.predict(some)), seen[rows]))
     if fitted.shape != seen.shape:
         raise ValueError(f"y has {seen.shape[1]} targets, but the model predicts {fitted.shape[1]}")
