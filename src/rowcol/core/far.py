@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from .gram import NARROW, WIDE, Gram, alone, between, cross, facing, picked, product, two_ways, written
+from .gram import MANY, NARROW, WIDE, Gram, alone, between, cross, facing, picked, product, two_ways, written
 from .kernels import Precomputed
-from .place import Place, stacked
+from .place import ABREAST, Place, stacked
 from .problem import explain_values
 from .recipes import Kernel
 from .sides import Leaf, begun, leaves_of, reach2_of, settled
@@ -60,18 +60,18 @@ class Far:
         """K v; where both sides are these points, every entry serves twice."""
         place, near = self.place, replace(alone(g), far=None)
         if not g.symmetric:
-            return np.asarray(sum(place.map(_seen, (near,), (v,), g.pool)))
+            return np.asarray(sum(place.map(_seen, (near,), (v,), _threads(g))))
         out = np.zeros((len(v), g.shape[0]))
         for first, stop in self.blocks():
             rows, later = slice(int(place.starts[first]), int(place.starts[stop])), range(stop, place.count)
             block = between(near, self._block(first, stop))
             mine = v[:, rows]
             if place.together:  # those who have them do that, too
-                own = place.map(_met, (block, mine), (), g.pool, range(first, stop))
+                own = place.map(_met, (block, mine), (), _threads(g), range(first, stop))
                 out[:, rows] += np.concatenate(list(own), axis=1)
             else:
                 out[:, rows] += product(replace(block, pool=g.pool), mine)
-            for k, (here, there) in zip(later, place.map(_both, (block, mine), (v,), g.pool, later), strict=True):
+            for k, (here, there) in zip(later, place.map(_both, (block, mine), (v,), _threads(g), later), strict=True):
                 out[:, rows] += here
                 out[:, place.rows(k)] += there
         return out
@@ -79,7 +79,7 @@ class Far:
     def columns(self, g: Gram, which: np.ndarray, v: np.ndarray) -> np.ndarray:
         """K[:, which] v: some points go to where the others are."""
         few = between(replace(alone(g), far=None), self.points(which))
-        return np.concatenate(list(self.place.map(_met, (few, v), (), g.pool)), axis=1)
+        return np.concatenate(list(self.place.map(_met, (few, v), (), _threads(g))), axis=1)
 
     def written(self, g: Gram, out: np.ndarray) -> np.ndarray:
         """Entries of the rows on the left, in `out`."""
@@ -88,7 +88,7 @@ class Far:
                 rows = np.arange(self.place.starts[first], self.place.starts[stop])
                 written(picked(g, rows), out[rows[0] : rows[-1] + 1])
             return out
-        lines = self.place.map(_lines, (replace(alone(g), far=None),), (), g.pool)
+        lines = self.place.map(_lines, (replace(alone(g), far=None),), (), _threads(g))
         for k, found in enumerate(lines):
             out[:, self.place.rows(k)] = found
         return out
@@ -122,8 +122,13 @@ def blocks_of(place: Place) -> list[tuple[int, int]]:
 def bytes_here(place: Place) -> int:
     """What is in memory at a time: a block, a part that meets it, and those that are read ahead."""
     most = max(int(place.starts[b] - place.starts[a]) for a, b in blocks_of(place))
-    part = 0 if place.together else int(np.diff(place.starts).max())
+    part = 0 if place.together else ABREAST * int(np.diff(place.starts).max())
     return place.shape[1] * (NUMBER * (most + part) + PREPARED * min(most, _width(place))) + place.held
+
+
+def _threads(g: Gram) -> Executor | None:
+    """Ours, unless tiles are made by BLAS, which has its own."""
+    return g.pool if g.features < MANY else None
 
 
 def _width(place: Place) -> int:

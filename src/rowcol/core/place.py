@@ -16,6 +16,10 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
+from .threads import SHARED, ahead, workers_of
+
+ABREAST = 3  # threads that take a part each, at most: as many parts are in memory at a time
+
 Asked = Callable[..., Any]  # f(part, pool, *shared, *sliced)
 
 
@@ -73,12 +77,29 @@ class Place(LinearOperator):
         pool: Executor | None = None,
         which: Sequence[int] | None = None,
     ) -> Iterator[Any]:
-        """f of every part, in order; or of some of them, named in rising order."""
+        """f of every part, in order; or of some of them, named in rising order.
+
+        A few threads take a part each, and read it, too: so one reads while another works, and none waits for another.
+        """
         if which is not None and not len(which):
+            return
+
+        def one(k: int, part: Any = None) -> Any:
+            part = self.checked(k) if part is None else part
+            return f(part, None, *shared, *(cut(a, self.rows(k)) for a in sliced))
+
+        if (
+            pool is not None and abreast(pool) and self.shape[1] <= SHARED
+        ):  # or else BLAS has threads of its own, or there are too many
+            yield from ahead(pool, one, self.asked(which), ABREAST)
             return
         for k, part in self.parts(which):
             if which is None or k in which:  # where parts come in their own order, all of them do
                 yield f(part, pool, *shared, *(cut(a, self.rows(k)) for a in sliced))
+
+    def asked(self, which: Sequence[int] | None) -> Iterator[tuple]:
+        """Parts that threads are to take, by their numbers; or, where they come in their own order, as they come."""
+        return ((int(k),) for k in (range(self.count) if which is None else which))
 
     def rows(self, k: int) -> slice:
         """The rows of a part."""
@@ -178,6 +199,11 @@ def stacked(parts: list) -> Any:
 
 def _chosen(part: Any, pool: Executor | None, chosen: np.ndarray) -> Any:
     return part[chosen]
+
+
+def abreast(pool: Executor | None) -> bool:
+    """Are there threads, and few enough to have a part each?"""
+    return 1 < workers_of(pool) <= ABREAST
 
 
 def _pulled(part: Any, pool: Executor | None, v: np.ndarray) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -108,7 +109,8 @@ def spread(pool: Executor | None, f: Callable, items: list, part: int = WAITING)
     if pool is None or len(items) < 2:
         return map(f, items)
     step = max(min(-(-len(items) // AHEAD), WAITING // (AHEAD * max(part, 1))), 1)
-    return chained.from_iterable(_ahead(pool, f, [items[i : i + step] for i in range(0, len(items), step)]))
+    groups = ((items[i : i + step],) for i in range(0, len(items), step))
+    return chained.from_iterable(ahead(pool, lambda some: [f(item) for item in some], groups, AHEAD))
 
 
 def by_threads(pool: Executor | None, f: Callable, items: Iterable, part: int = WAITING) -> Iterator:
@@ -121,21 +123,27 @@ def by_threads(pool: Executor | None, f: Callable, items: Iterable, part: int = 
         yield from map(f, items)
         return
 
-    def quietly(item: Any) -> Any:
-        with np.errstate(
-            over="ignore", invalid="ignore", divide="ignore"
-        ):  # each thread has its own; it is found later
-            return f(item)
-
     with single_blas():
-        yield from spread(pool, quietly, list(items), part)
+        yield from spread(pool, f, list(items), part)
 
 
-def _ahead(pool: Executor, f: Callable, groups: list[list]) -> Iterable[list]:
-    waiting = []
-    for group in groups:
-        waiting.append(pool.submit(lambda some: [f(item) for item in some], group))
-        if len(waiting) >= AHEAD:  # so that few parts wait in memory
-            yield waiting.pop(0).result()
-    for one in waiting:
-        yield one.result()
+def workers_of(pool: Executor | None) -> int:
+    """How many threads a pool of `pooled` has; none is this one."""
+    return 1 if pool is None else int(getattr(pool, "_max_workers", 1))
+
+
+def ahead(pool: Executor, f: Callable, items: Iterable[tuple], most: int) -> Iterator:
+    """f of the arguments that items are, in order; of so many at a time, so that few results wait in memory."""
+    waiting: deque = deque()
+
+    def quietly(*item: Any) -> Any:
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # each thread has its own; found later
+            return f(*item)
+
+    for item in items:
+        waiting.append(pool.submit(quietly, *item))
+        del item
+        if len(waiting) >= most:
+            yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()

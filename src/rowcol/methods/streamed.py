@@ -64,7 +64,7 @@ class Streamed:
     def _walk(self, part: np.ndarray, here: slice, seed: int) -> tuple[np.ndarray, int]:
         """Every row of a part once: what that gained, and how steep it was."""
         weight = None if self.problem.weight is None else self.problem.weight[here]
-        y, alpha = self.problem.y[self.ids][:, here], self.alpha[:, here]
+        y, alpha = self.problem.y[:, here][self.ids], self.alpha[:, here]
         tally, self.alpha[:, here], self.beta = walked(
             part, self.by.pool, _bare(self.problem, self.ids), self.beta, seed, self.jobs, y, weight, alpha
         )
@@ -179,8 +179,8 @@ class Joined(Streamed):
 
 
 def _bare(problem: Problem, ids: np.ndarray) -> Problem:
-    """What of a problem a part has to know."""
-    return some(problem, ids)._replace(X=None, y=np.empty((0, 0)), weight=None)
+    """What of a problem a part has to know: nothing as long as y."""
+    return some(problem._replace(X=None, y=problem.y[:, :0], weight=None), ids)._replace(y=np.empty((0, 0)))
 
 
 def walked(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from ..core.place import Place, first_line, type_for
 from ..core.problem import precision
 
-CHUNK = 32_000_000  # bytes of a part, unless said: long enough to be read at the disk's pace
+CHUNK = 16_000_000  # bytes of a part, unless said: long enough to be read at the disk's pace, short enough for a cache
 LEAST = 64  # rows of a part
 
 
@@ -89,6 +89,10 @@ class Flowing(Place):
                 raise ValueError(
                     f"{self.name} gave more than {self.count} chunks this time: it must give the same rows"
                 )
+
+    def asked(self, which: Sequence[int] | None) -> Iterator[tuple]:
+        """Parts with their numbers, as they come."""
+        return ((k, part) for k, part in self.parts() if which is None or k in which)
 
     def _next(self, source: Iterator[Any], k: int) -> Any:
         try:

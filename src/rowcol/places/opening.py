@@ -46,7 +46,7 @@ def chunks(
     target : str, optional
         The column of a table that is y.
     rows : int, optional
-        Rows of a chunk. About 32 MB of them unless said, or as they are stored.
+        Rows of a chunk. About 16 MB of them unless said, or as they are stored.
     name : str, optional
         Which array of an HDF5 file.
 
@@ -163,7 +163,7 @@ def with_team(X: Any, memory: int, whole: bool = False) -> tuple[Any, Team | Non
     """
     X = placed(X, memory)
     if isinstance(X, Place) and not whole and _needed(X) > memory:
-        X = copy.copy(within(X, memory // 4))
+        X = copy.copy(within(X, memory // 8))
         X.room = memory // 4
         return X, None
     return gathered(X, memory), Team(X.crew) if isinstance(X, Spread) else None
