@@ -63,7 +63,7 @@ def fit(
     asked = posed_as.asked
     with ExitStack() as stack:
         stack.enter_context(np.errstate(over="ignore", invalid="ignore", divide="ignore"))  # it is found, and said
-        stack.enter_context(blas_limit(how.limit_blas))
+        stack.enter_context(blas_limit(how.jobs, at_most=not how.jobs_said))
         pool = stack.enter_context(pooled(how.jobs))
         leaves, first = _tiled(posed_as.kernel), how.stop._replace(max_seconds=how.patience)
         choice = choose(asked, posed_as.X, leaves, how.method, how.memory, first)
