@@ -68,7 +68,7 @@ def solved(name, n_jobs, **setting):
 def modelled(name, n_jobs):
     """A model is fitted, saved, loaded; both predict."""
     model, X, y = MODELS[name]
-    model = type(model)(**model.get_params()).set_params(n_jobs=n_jobs).fit(X, y)
+    model = type(model)(**model.get_params()).set_params(n_jobs=n_jobs, memory="1 GB").fit(X, y)
     with tempfile.TemporaryDirectory() as folder:
         rowcol.save(model, Path(folder) / "model.rowcol")
         loaded = rowcol.load(Path(folder) / "model.rowcol")
@@ -90,20 +90,22 @@ def by_kernel(name, n_jobs):
 
 def path(n_jobs, method):
     """Many alphas."""
-    found = rowcol.ridge_path(HARD, Y[:80, 0], np.logspace(-3, 1, 7), method=method, random_state=3, n_jobs=n_jobs)
+    asked = dict(method=method, max_passes=50, memory="1 GB", random_state=3, n_jobs=n_jobs)
+    found = rowcol.ridge_path(HARD, Y[:80, 0], np.logspace(-3, 1, 7), **asked)
     return {"coef": found.coef.tobytes(), "passes": found.passes, "certificates": str(found.certificates)}
 
 
 def prepared(n_jobs):
     """One X, several y."""
-    with_factor = rowcol.prepare(HARD, alpha=0.1, random_state=3, n_jobs=n_jobs)
+    with_factor = rowcol.prepare(HARD, alpha=0.1, memory="1 GB", random_state=3, n_jobs=n_jobs)
     return {str(i): told(with_factor.solve(Y[:80, i])) for i in range(2)}
 
 
 def in_chunks(n_jobs, method):
     """X by parts of 32 rows, read ahead."""
     place, *_ = rowcol.chunks(TALL, rows=32)
-    return told(rowcol.solve(place, Y[:, 0], alpha=0.5, method=method, random_state=3, n_jobs=n_jobs, memory="1 GB"))
+    asked = dict(alpha=0.5, method=method, max_passes=30, memory="1 GB", random_state=3, n_jobs=n_jobs)
+    return told(rowcol.solve(place, Y[:, 0], **asked))
 
 
 OTHERS = {
