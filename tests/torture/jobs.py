@@ -74,8 +74,8 @@ def modelled(name, n_jobs):
         loaded = rowcol.load(Path(folder) / "model.rowcol")
     found = {"predict": model.predict(X).tobytes(), "loaded": loaded.predict(X).tobytes()}
     for attribute in ("coef_", "dual_coef_", "intercept_", "alpha_", "best_score_"):
-        if hasattr(model, attribute):
-            found[attribute] = np.asarray(getattr(model, attribute)).tobytes()
+        value = getattr(model, attribute, None)
+        found[attribute] = None if value is None else np.asarray(value).tobytes()
     return found
 
 

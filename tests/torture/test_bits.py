@@ -172,7 +172,7 @@ def quietly(name):
 
 def test_eight_threads_at_once(amount, tally):
     """Jobs of every kind, mixed, with threads that take turns as often as they can; some have threads of their own."""
-    rounds, names = amount(1, 200), QUICK
+    rounds, names = amount(1, 100), QUICK
     for name in names:
         alone(name)
     others = [name for name in names if name not in BY_STEPS and "chunks, rows" not in name]

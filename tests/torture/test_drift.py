@@ -48,6 +48,7 @@ def test_the_carried_image(name, amount, tally):
     assert faults(found) == []
     last = found[-1]
     said = f"{last.walk:.2g} · √steps" if last.moves else f"{last.worst:.2g} · steps, as it had settled"
+    said += f", power {power(found):.1f}"
     tally(
         "drift", steps=last.steps, **{f"{name}, carried for {_short(last.steps)} steps": f"{_of(last)} = 2⁻⁵³ · {said}"}
     )
