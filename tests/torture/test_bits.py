@@ -143,22 +143,21 @@ def test_processes_of_their_own(amount, tally, tmp_path):
         tally("bits", runs_compared=len(names), processes=1)
 
 
-@pytest.mark.parametrize("way", ["fork", "spawn", "loky", "threading"])
-def test_workers_of_multiprocessing_and_joblib(way, amount, tally):
-    names = amount(QUICK[::12], QUICK)
+def test_workers_of_multiprocessing_and_joblib(amount, tally):
+    names, before = amount(QUICK[::12], QUICK), blas()
     jobs.run("solve: large rek", 2)  # threads were used here before
-    before = blas()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", rowcol.ConvergenceWarning)  # threads of joblib's begin with the filters of now
-        if way in ("loky", "threading"):
-            with joblib.parallel_config(backend=way, n_jobs=2):
-                found = joblib.Parallel()(joblib.delayed(quietly)(name) for name in names)
-        else:
-            with multiprocessing.get_context(way).Pool(amount(1, 2)) as pool:
-                found = pool.map(quietly, names, chunksize=4)
-    assert different(zip(names, found, strict=True)) == {}
-    assert blas() == before
-    tally("bits", runs_compared=len(names), processes=0 if way == "threading" else 2)
+    for way in amount(["fork", "loky", "threading"], ["fork", "spawn", "loky", "threading"]):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", rowcol.ConvergenceWarning)  # joblib's threads begin with the filters of now
+            if way in ("loky", "threading"):
+                with joblib.parallel_config(backend=way, n_jobs=2):
+                    found = joblib.Parallel()(joblib.delayed(quietly)(name) for name in names)
+            else:
+                with multiprocessing.get_context(way).Pool(2) as pool:
+                    found = pool.map(quietly, names, chunksize=4)
+        assert different(zip(names, found, strict=True)) == {}, way
+        assert blas() == before
+        tally("bits", runs_compared=len(names), processes=0 if way == "threading" else 2)
 
 
 def quietly(name):
