@@ -41,7 +41,7 @@ class How:
     bar: Bar | None
     memory: int
     jobs: int
-    limit_blas: int | None
+    jobs_said: bool  # by n_jobs: BLAS has as many; else no more than that
     seed: np.random.SeedSequence
     many_y: bool = False  # more right-hand sides are to come
     log: Log | None = None  # where to write down what was done
@@ -92,7 +92,7 @@ def how_to(
         bar,
         budget(memory),
         jobs,
-        None if n_jobs is None else jobs,
+        n_jobs is not None,
         samplers.seeds(random_state),
         patience=seconds,
     )

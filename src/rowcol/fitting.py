@@ -21,7 +21,7 @@ from .core.place import Place
 from .core.problem import Problem, answer
 from .core.sides import points
 from .core.sizes import diagonal, sizes2
-from .core.threads import blas_limit, pooled
+from .core.threads import SHARED, blas_limit, pooled, single_blas
 from .methods.center_fit import fit_centers, plan_centers, with_remedy
 from .methods.choose import Plan, with_learned
 from .methods.kernel import ridge_of
@@ -61,7 +61,8 @@ def fit(
     asked = posed_as.asked
     with ExitStack() as stack:
         stack.enter_context(np.errstate(over="ignore", invalid="ignore", divide="ignore"))  # it is found, and said
-        stack.enter_context(blas_limit(how.limit_blas))
+        small = posed_as.live.size <= SHARED  # for so small a K its threads take longer than one
+        stack.enter_context(single_blas() if small else blas_limit(how.jobs, at_most=not how.jobs_said))
         pool = stack.enter_context(pooled(how.jobs))
         leaves, first = tiled(posed_as.kernel), how.stop._replace(max_seconds=how.patience)
         choice = choose(asked, posed_as.X, leaves, how.method, how.memory, first)

@@ -244,7 +244,7 @@ def result_for(asked: Problem, how: How, x0: Any, kept: Kept, began: float, fit_
     offset, method, stop = None, how.method, how.stop
     with ExitStack() as stack:
         stack.enter_context(np.errstate(over="ignore", invalid="ignore", divide="ignore"))  # it is found, and said
-        stack.enter_context(blas_limit(how.limit_blas))
+        stack.enter_context(blas_limit(how.jobs, at_most=not how.jobs_said))
         if (
             how.jobs > 1
             and min(asked.X.shape) <= SHARED

@@ -1,14 +1,17 @@
 """Threads: BLAS keeps to one while ours share the work, and products by them are those of NumPy."""
 
+import os
+import sys
 from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
+from threading import Barrier, Event
 
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from rowcol.core import threads
 from rowcol.core.products import back, conormal, normal, products, times
-from rowcol.core.threads import single_blas
+from rowcol.core.threads import blas_limit, quota, single_blas
 
 
 def blas_threads() -> list[int]:
@@ -42,6 +45,58 @@ def test_an_error_gives_it_back_too():
         with pytest.raises(ZeroDivisionError), single_blas():
             _ = 1 / 0
         assert set(blas_threads()) == {2}
+
+
+def test_the_fewest_wanted_at_once_hold_whoever_leaves_first():
+    with threadpool_limits(3, "blas"):
+        one, two, some = blas_limit(1), blas_limit(2), blas_limit(5, at_most=True)
+        for enter, seen in ((some, 3), (two, 2), (one, 1)):
+            enter.__enter__()
+            assert set(blas_threads()) == {seen}
+        for leave, seen in ((two, 1), (one, 3), (some, 3)):
+            leave.__exit__(None, None, None)
+            assert set(blas_threads()) == {seen}
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_fork_is_not_held_to_what_threads_of_its_parent_wanted():
+    inside, leave = Event(), Event()
+
+    def wants_one():
+        with single_blas():
+            inside.set()
+            leave.wait(20)
+
+    with threadpool_limits(2, "blas"), ThreadPoolExecutor(1) as pool:
+        pool.submit(wants_one)
+        assert inside.wait(20)
+        child = os.fork()
+        if child == 0:
+            with blas_limit(2):
+                os._exit(0 if set(blas_threads()) == {2} else 1)
+        leave.set()
+        assert os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.parametrize(
+    ("files", "cores"),
+    [
+        ({"cpu.max": "150000 100000\n"}, 2),
+        ({"cpu.max": "max 100000\n"}, sys.maxsize),
+        ({"cpu/cpu.cfs_quota_us": "100000", "cpu/cpu.cfs_period_us": "100000"}, 1),
+        ({"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, sys.maxsize),
+        ({"cpu.max": "nonsense"}, sys.maxsize),
+        ({}, sys.maxsize),
+    ],
+)
+def test_a_container_may_have_less_than_its_cores(files, cores, tmp_path, monkeypatch):
+    (tmp_path / "cpu").mkdir()
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    assert quota(tmp_path) == cores
+    monkeypatch.setattr(threads, "quota", lambda: cores)
+    assert threads.count(-1) <= cores
+    assert threads.count(7) == 7, "what is said holds"
 
 
 @pytest.mark.parametrize("order", ["C", "F"])

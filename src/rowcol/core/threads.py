@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cache
 from itertools import chain as chained
-from threading import Lock
+from pathlib import Path
+from threading import RLock, get_ident
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,7 @@ VARIABLES = ("ROWCOL_NUM_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS")
 def count(n_jobs: Any) -> int:
     """`n_jobs` as a number of threads: None obeys the environment, -1 takes every core, -2 all but one."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = min(cores, quota())
     if n_jobs is None:
         for name in VARIABLES:
             text = os.environ.get(name, "").split(",")[0]
@@ -36,59 +39,83 @@ def count(n_jobs: Any) -> int:
     return int(n_jobs) if n_jobs > 0 else max(cores + 1 + int(n_jobs), 1)
 
 
-class _Single:
-    """BLAS with one thread as long as anybody wants it: the last to leave gives back what the first one found."""
+def quota(groups: Path = Path("/sys/fs/cgroup")) -> int:
+    """Cores' worth of time that a container is given, rounded up: by cgroups of the second kind, or of the first."""
+    for files in (["cpu.max"], ["cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us"]):
+        with suppress(OSError, ValueError, ZeroDivisionError):
+            given, period = (int(word) for file in files for word in (groups / file).read_text().split())
+            return -(-given // period) if given > 0 else sys.maxsize
+    return sys.maxsize
+
+
+class _Limits:
+    """How many threads BLAS has: the fewest that anybody inside wants. The last to leave gives back what there was.
+
+    There is one number for the process, so those that call at once share it.
+    """
 
     def __init__(self) -> None:
-        self.lock, self.inside = Lock(), 0
-        self.limits: Any = None
+        self.lock = RLock()
+        self.wanted: dict[object, tuple[int, bool, int]] = {}  # how many, or at most so many, and by which thread
+        self.found: list[int] = []
 
     @contextmanager
-    def __call__(self) -> Iterator[None]:
-        with self.lock:
-            if self.inside == 0:
-                _take_control()
-                self.limits = _blas().limit(limits=1)
-            self.inside += 1
+    def __call__(self, many: int, at_most: bool = False) -> Iterator[None]:
+        mark = object()
         try:
+            with self.lock:
+                if not self.wanted:
+                    self.found = [library.num_threads for library in _blas()]
+                self.wanted[mark] = many, at_most, get_ident()
+                self._set()
             yield
         finally:
             with self.lock:
-                self.inside -= 1
-                if self.inside == 0:
-                    _take_control()
-                    self.limits.restore_original_limits()
-                    _take_control()
+                self.wanted.pop(mark, None)
+                self._set()
 
+    def _set(self) -> None:
+        for library, had in zip(_blas(), self.found, strict=True):
+            # BLAS by OpenMP has a number for each thread
+            here = get_ident() if getattr(library, "threading_layer", "") == "openmp" else None
+            heard = [(n, at_most) for n, at_most, by in self.wanted.values() if here in (None, by)]
+            least = min((min(n, had) if at_most else n for n, at_most in heard), default=had)
+            if library.num_threads != least:
+                # threadpoolctl may hear only one thread, and the last to leave may be another
+                getattr(library, "clear_controlling_thread", lambda force: None)(force=True)
+                library.set_num_threads(least)
+                getattr(library, "clear_controlling_thread", lambda force: None)(force=True)
 
-def _take_control() -> None:
-    """Let this thread say how many: threadpoolctl may hear only one, and the last to leave may be another."""
-    for library in _blas().lib_controllers:
-        getattr(library, "clear_controlling_thread", lambda force: None)(force=True)
-
-
-single_blas = _Single()  # BLAS' threads and ours would wait for each other; those that call at once share one count
+    def forked(self) -> None:
+        """In a child: what other threads of the parent wanted, nobody will take back."""
+        if self.wanted:
+            self.wanted.clear()
+            self._set()
+        self.lock.release()
 
 
 @cache
-def _blas() -> ThreadpoolController:
-    return ThreadpoolController().select(user_api="blas")  # finding them takes milliseconds, limiting them microseconds
+def _blas() -> list[Any]:
+    """Finding them takes milliseconds, limiting them microseconds."""
+    libraries = ThreadpoolController().select(user_api="blas").lib_controllers
+    return [library for library in libraries if library.num_threads]
 
 
-@contextmanager
-def blas_limit(many: int | None) -> Iterator[None]:
-    """BLAS with this many threads; None leaves it alone."""
-    if many is None:
-        yield
-        return
-    _take_control()
-    limits = _blas().limit(limits=many)
-    try:
-        yield
-    finally:
-        _take_control()
-        limits.restore_original_limits()
-        _take_control()
+_limits = _Limits()
+if hasattr(os, "register_at_fork"):  # a child that was forked while another thread held the lock would wait for ever
+    os.register_at_fork(
+        before=_limits.lock.acquire, after_in_parent=_limits.lock.release, after_in_child=_limits.forked
+    )
+
+
+def single_blas() -> AbstractContextManager[None]:
+    """BLAS with one thread: its threads and ours would wait for each other."""
+    return _limits(1)
+
+
+def blas_limit(many: int, at_most: bool = False) -> AbstractContextManager[None]:
+    """BLAS with this many threads, or with no more than that."""
+    return _limits(many, at_most)
 
 
 @contextmanager

@@ -68,7 +68,7 @@ def fit_centers(
         asked = asked._replace(y=np.where(even[:, None], 0.0, asked.y - offset[:, None]))
     with ExitStack() as stack:
         stack.enter_context(np.errstate(over="ignore", invalid="ignore", divide="ignore"))  # it is found, and said
-        stack.enter_context(blas_limit(how.limit_blas))
+        stack.enter_context(blas_limit(how.jobs, at_most=not how.jobs_said))
         pool = stack.enter_context(pooled(how.jobs))
         at, sample = how.seed.spawn(2)
         pivoted = bytes_of(n, X, q, m) <= how.memory
