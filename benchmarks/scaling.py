@@ -1,0 +1,190 @@
+"""What a cluster takes: measured on one worker and on two, and foretold for up to 1,000.
+
+    python benchmarks/scaling.py [--rows 2000000] [--columns 100] [--points 20000] [--repeats 3]
+
+Workers are processes of one thread each on this machine. What the model knows is measured on one of them: how long it
+takes for the work of a round, how long a question takes that asks nothing, and how fast bytes travel. Then it is held
+against two workers, and against the bytes that were counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import dask.array as da
+import numpy as np
+from distributed import Client, LocalCluster
+
+import rowcol
+from rowcol.core.place import Place
+
+
+class Machine(NamedTuple):
+    """What was measured."""
+
+    question: float  # seconds that a question and its answer take, by the scheduler and the driver, one after the other
+    byte: float  # seconds a byte travels, through the driver's one connection
+
+
+class Job(NamedTuple):
+    """What a job asks of a cluster of so many workers, and so many parts."""
+
+    name: str
+    work: float  # seconds of one worker, for all of it
+    here: float  # seconds on the driver, which no worker shares
+    rounds: float
+    sent: float  # bytes a round to every worker
+    back: float  # bytes a round from every part
+    once: float  # bytes in all, however many workers
+    each: float = 0.0  # bytes to every worker, once
+
+
+def travelled(job: Job, workers: int, parts: int) -> tuple[float, float]:
+    """Bytes to the workers and back."""
+    return job.rounds * job.sent * workers + job.each * workers + job.once, job.rounds * job.back * parts
+
+
+def seconds(job: Job, machine: Machine, workers: int, parts: int) -> float:
+    """Work that is shared, work that is not, questions one after the other, and bytes through one connection."""
+    moved = sum(travelled(job, workers, parts))
+    return job.work / workers + job.here + job.rounds * parts * machine.question + moved * machine.byte
+
+
+def linear_cg(n: int, p: int, steps: float, work: float, looks: int = 1) -> Job:
+    """Conjugate gradients: p numbers to every worker and from every part a step; y once, ρ back a look."""
+    rounds = steps + looks
+    return Job("least squares, cg", work, 0.0, rounds, 8.0 * p, 8.0 * p, 16.0 * n * looks)
+
+
+def linear_gram(n: int, p: int, work: float) -> Job:
+    """A Gram matrix of every part, and a look."""
+    return Job("least squares, direct", work, 0.0, 2, 4.0 * p, 4.0 * p * p + 8.0 * p, 16.0 * n)
+
+
+def kernel_pcg(n: int, d: int, products: float, work: float, here: float) -> Job:
+    """All points to every worker in both precisions, then n numbers there and back a product."""
+    return Job("kernel ridge, pcg", work, here, products, 4.0 * n, 8.0 * n, 8.0 * n * d, 12.0 * n * (d + d % 2 + 1))
+
+
+def nothing(part: object, pool: object, v: np.ndarray) -> np.ndarray:
+    """A question that takes no work."""
+    return v[:1]
+
+
+def least(f, repeats: int) -> float:
+    took = []
+    for _ in range(repeats):
+        began = time.perf_counter()
+        f()
+        took.append(time.perf_counter() - began)
+    return min(took)
+
+
+def probe(place: Place) -> Machine:
+    """Seconds a question, and seconds a byte."""
+    short, long = np.zeros(1), np.zeros(2_000_000)
+    question = least(lambda: list(place.map(nothing, (short,))), 10) / place.count
+    both = least(lambda: list(place.map(nothing, (long,))), 5)
+    return Machine(question, max(both - question * place.count, 1e-6) / long.nbytes)
+
+
+WORKERS = (1, 10, 100, 1_000)
+
+
+def main() -> None:
+    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    asked.add_argument("--rows", type=int, default=2_000_000)
+    asked.add_argument("--columns", type=int, default=100)
+    asked.add_argument("--points", type=int, default=20_000)
+    asked.add_argument("--features", type=int, default=8)
+    asked.add_argument("--parts", type=int, default=16)
+    asked.add_argument("--repeats", type=int, default=3, help="by turns; the least counts")
+    asked = asked.parse_args()
+    crews, runs, local = problems(asked)
+    machine = probe(crews[1][2])
+    print(f"a question {1e3 * machine.question:.2f} ms, {1e-9 / machine.byte:.2f} GB/s through the driver", flush=True)
+    took = measured(crews, runs, asked.repeats)
+    here = least(local, 2)  # the preconditioner, and little more
+    jobs = {}
+    for name in runs:
+        spent, _, _, result = took[name, 1]
+        bare = {
+            "cg": linear_cg(asked.rows, asked.columns, result.passes, 0.0, len(result.history.passes)),
+            "direct": linear_gram(asked.rows, asked.columns, 0.0),
+            "kernel": kernel_pcg(asked.points, asked.features, 2 * result.passes, 0.0, min(here, spent / 2)),
+        }[name]
+        jobs[name] = bare._replace(work=max(spent - seconds(bare, machine, 1, parts_of(name, 1, asked.parts)), 0.0))
+    table(["job", "workers", "measured s", "foretold s", "MB to workers", "foretold", "MB back", "foretold"])
+    for (name, count), (spent, sent, back, _) in sorted(took.items()):
+        job, parts = jobs[name], parts_of(name, count, asked.parts)
+        foretold = [one / 1e6 for one in travelled(job, count, parts)]
+        numbers = [spent, seconds(job, machine, count, parts), sent / 1e6, foretold[0], back / 1e6, foretold[1]]
+        print(f"| {job.name} | {count} | " + " | ".join(f"{one:.2f}" for one in numbers) + " |")
+    print()
+    table(["the same job, a part a worker", *(f"{w:,} workers" for w in WORKERS)])
+    for job in jobs.values():
+        print(f"| {job.name} | " + " | ".join(f"{seconds(job, machine, w, w):.2f} s" for w in WORKERS) + " |")
+    print()
+    table(["as many rows again for every worker", *(f"{w:,} workers" for w in WORKERS)])
+    for job in (jobs["cg"], jobs["direct"]):
+        grown = [job._replace(work=job.work * w, once=job.once * w) for w in WORKERS]
+        cells = [f"{seconds(one, machine, w, w):.2f} s" for one, w in zip(grown, WORKERS, strict=True)]
+        print(f"| {job.name} | " + " | ".join(cells) + " |")
+    for one, client, _, _ in crews.values():
+        client.close()
+        one.close()
+
+
+def problems(asked: argparse.Namespace) -> tuple[dict, dict, Callable]:
+    """Clusters of one worker and of two with the same data, what is to be solved there, and a preconditioner here."""
+    n, p, m, d = asked.rows, asked.columns, asked.points, asked.features
+    rng = np.random.default_rng(0)
+    X = da.random.default_rng(0).standard_normal((n, p), chunks=(-(-n // asked.parts), -1))
+    y, Z = rng.standard_normal(n), rng.standard_normal((m, d))
+    t = np.sin(2 * Z[:, 0]) + Z[:, 1] * Z[:, 2] + 0.1 * rng.standard_normal(m)
+    crews = {}
+    for count in (1, 2):
+        one = LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=":0", silence_logs=60)
+        client = Client(one)
+        crews[count] = one, client, rowcol.chunks(X).X, rowcol.chunks(da.from_array(Z, chunks=(-(-m // 8), -1))).X
+    linear = {"alpha": 1.0, "tol": 1e-6, "n_jobs": 1}
+    kernel = {"kernel": "rbf", "alpha": 0.1, "tol": 1e-4, "method": "pcg", "random_state": 0, "n_jobs": 1}
+    runs = {
+        "cg": lambda place, points: rowcol.solve(place, y, method="cg", **linear),
+        "direct": lambda place, points: rowcol.solve(place, y, method="direct", **linear),
+        "kernel": lambda place, points: rowcol.solve(points, t, **kernel),
+    }
+    return crews, runs, lambda: rowcol.solve(Z, t, callback=lambda now: True, **kernel)
+
+
+def measured(crews: dict, runs: dict, repeats: int) -> dict:
+    """Of each job and number of workers: seconds, bytes there and back, and the result; the least of some turns."""
+    took: dict = {}
+    for turn in range(repeats + 1):
+        for name, run in runs.items():
+            for count, (_, _, place, points) in crews.items():
+                there = points if name == "kernel" else place
+                before, began = (there.sent, there.received), time.perf_counter()
+                result = run(place, points)
+                spent = time.perf_counter() - began
+                moved = there.sent - before[0], there.received - before[1]
+                if turn and spent < took.get((name, count), (math.inf,))[0]:  # the first loads compiled code
+                    took[name, count] = spent, *moved, result
+    return took
+
+
+def parts_of(name: str, workers: int, parts: int) -> int:
+    """Questions a round: one a part of rows, but one a worker for kernels."""
+    return workers if name == "kernel" else parts
+
+
+def table(head: list[str]) -> None:
+    print("| " + " | ".join(head) + " |\n" + "|---" * len(head) + "|")
+
+
+if __name__ == "__main__":
+    main()
