@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.io
 import scipy.sparse as sp
 
-from .arrays import ARRAYS, arrays_from
+from .arrays import ARRAYS, arrays_from, market
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +51,7 @@ def matrix_from(path: str | Path, decimal: str = ".") -> Any:
 
 def _matrix(path: Path, name: str, decimal: str) -> Any:
     if name.endswith((".mtx", ".mtx.gz")):
-        found = scipy.io.mmread(path)
+        found = market(path)
         return found.tocsr() if sp.issparse(found) else np.asarray(found)
     if name.endswith(".npy"):
         return np.load(path, allow_pickle=False)
