@@ -187,7 +187,11 @@ def _compare(path: Path, told: dict[str, Any], problem: dict, parameters: dict, 
     for name, now in problem.items():
         then = told["problem"].get(name)
         if then != now:
-            said = f"{name} has other values" if name in ("X", "y") else f"{name} is {now} here, and {first_line(then)[:60]} there"
+            said = (
+                f"{name} has other values"
+                if name in ("X", "y")
+                else f"{name} is {now} here, and {first_line(then)[:60]} there"
+            )
             raise ValueError(_other(path, said))
     for name in SAME:
         now = None if name in left_out else _bytes(parameters[name])  # code cannot be compared

@@ -1,10 +1,16 @@
 """Doors by which files come in: what a good file is there, how it is forged, and who opens it."""
 
+import contextlib
 import gzip
+import importlib
 import io
 import json
+import os
+import pickle
+import time
 import zipfile
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import forging
@@ -17,8 +23,10 @@ import scipy.sparse as sp
 import rowcol
 from rowcol.files import archive
 from rowcol.files.encoder import Encoder
-from rowcol.files.matrices import KINDS, matrix_from
+from rowcol.files.matrices import KINDS as MATRICES
+from rowcol.files.matrices import matrix_from
 from rowcol.files.plain import Unpacking
+from rowcol.files.table import KINDS as TABLES
 from rowcol.files.table import table_from
 from rowcol.saving import models as saving
 
@@ -113,7 +121,15 @@ def zip_of(parts):
 
 def little(folder):
     """Small archives: a tree with all tags, and an array of each kind."""
-    arrays = [X[:2], np.arange(3), np.array(["a", "é"]), np.float64(3), np.ones((2, 4), bool), np.array([0, 1, 2, 3]), y[:3]]
+    arrays = [
+        X[:2],
+        np.arange(3),
+        np.array(["a", "é"]),
+        np.float64(3),
+        np.ones((2, 4), bool),
+        np.array([0, 1, 2, 3]),
+        y[:3],
+    ]
     places = {"data": {"$array": 6}, "indices": {"$array": 1}, "indptr": {"$array": 5}}
     tree = {"a": [1, 2.5, None, True, "x"], "b": {"$tuple": [{"$array": 0}, {"$scalar": 3}]}, "c": {"$float": "nan"}}
     tree |= {"d": {"$dict": [[1, 2]]}, "e": {"$objects": ["a", 1], "shape": [2]}, "f": {"$status": "CONVERGED"}}
@@ -161,8 +177,12 @@ def values_of(seed, draw=None):
 # --- matrices and tables ---------------------------------------------------------------------------------------------
 
 
-def tables(folder):
-    """A small file of every kind that a table or a matrix is read from."""
+def tables(kinds, folder):
+    """A small file of each of these kinds, but for .mat: SciPy's reader of those ends the process on some."""
+    yield from ((suffix, raw) for suffix, raw in _tables(folder) if suffix.endswith(kinds))
+
+
+def _tables(folder):
     frame = pd.DataFrame(X, columns=list("abcd"))
     frame["town"], frame["n"] = TOWNS, np.arange(12)
     text = frame.to_csv(index=False).encode()
@@ -170,6 +190,7 @@ def tables(folder):
     yield ".tsv", text.replace(b",", b"\t")
     yield ".csv.gz", gzip.compress(text)
     yield ".txt", "\n".join(" ".join(map(str, row)) for row in X).encode()
+    yield "m.csv", "\n".join(",".join(map(str, row)) for row in X).encode()
     yield ".svm", b"\n".join(b"%d 1:%.3f 3:%.3f" % (k, X[k, 0], X[k, 2]) for k in range(12))
     writers = {
         ".parquet": frame.to_parquet,
@@ -177,8 +198,6 @@ def tables(folder):
         ".npy": lambda path: np.save(path, X),
         ".npz": lambda path: np.savez_compressed(path, X=X, y=y),
         "s.npz": lambda path: sp.save_npz(path, SPARSE),
-        ".mat": lambda path: scipy.io.savemat(path, {"X": X, "y": y}),
-        "s.mat": lambda path: scipy.io.savemat(path, {"X": sp.csc_array(SPARSE)}),
         ".mtx": lambda path: scipy.io.mmwrite(path, SPARSE),
         "d.mtx": lambda path: scipy.io.mmwrite(path, X),
         ".h5": hdf5,
@@ -199,25 +218,72 @@ def forged_table(raw, draw, other):
     if draw.random() < 0.4:
         for _ in range(draw.choice((1, 1, 3))):
             cut = sorted(draw.randrange(len(raw) + 1) for _ in range(2))
-            word = draw.choice([*map(str, forging.NUMBERS), *map(str, forging.FLOATS), *forging.TEXTS, "1 1 1", "%", "\n"])
+            word = draw.choice(
+                [*map(str, forging.NUMBERS), *map(str, forging.FLOATS), *forging.TEXTS, "1 1 1", "%", "\n"]
+            )
             raw = raw[: cut[0]] + word.encode() + raw[draw.choice((cut[0], min(cut[0] + 3, cut[1]))) :]
         return "words", raw
     return "bytes", forging.bent(raw, draw, other)
 
 
-def readable(path):
-    """A table, and a matrix: what is sparse has to lie within its shape, as compiled code does not look."""
-    found = []
-    if path.endswith(KINDS):
-        try:
-            found = [matrix_from(path)]
-        except ValueError:
-            found = []
-    if not path.endswith(".txt"):
-        found.append(table_from(path).numbers)
-    for one in found:
-        if sp.issparse(one):
-            one.tocsr().check_format(full_check=True)
+def table(path):
+    """A table: what is sparse has to lie within its shape, as compiled code does not look."""
+    sound(table_from(path).numbers)
+
+
+def matrix(path):
+    """A matrix."""
+    sound(matrix_from(path))
+
+
+def sound(found):
+    """Nothing lies outside."""
+    if sp.issparse(found):
+        found.tocsr().check_format(full_check=True)
+
+
+# --- doors that do what none may: the watch has to see it ------------------------------------------------------------
+
+
+def _eval(path):
+    return eval("1 + 1") and None
+
+
+def _slow(path):
+    while time.process_time() < _slow.until:
+        pass
+
+
+def _said(wrong):
+    raise wrong
+
+
+TRAPS = {
+    "eval": _eval,
+    "shell": lambda path: os.system("true") and None,
+    "import": lambda path: importlib.import_module("this_module_is_not_there"),
+    "write": lambda path: open(os.path.join(os.path.dirname(path), "..", "evil"), "w").close(),
+    "read": lambda path: open(__file__).close(),
+    "unpickle": lambda path: pickle.loads(pickle.dumps(Door)) and None,
+    "memory": lambda path: np.empty(1 << 40),
+    "other": lambda path: {}["a key"],
+    "lines": lambda path: _said(ValueError("forged\nin two lines")),
+    "nameless": lambda path: _said(ValueError("something is wrong")),
+    "slow": _slow,
+    "swallowed": lambda path: suppressed(),
+}
+
+
+def suppressed():
+    """An error that nobody hears of is seen all the same, by what it asked for."""
+    with contextlib.suppress(Exception):
+        exec("x = 1")
+
+
+def trapped(path):
+    """By the last word of the name."""
+    _slow.until = time.process_time() + 1.2
+    TRAPS[path.rsplit(".")[-1]](path)
 
 
 LAZY = frozenset(("import", "os.listdir"))  # readers of tables load parts of theirs late
@@ -227,6 +293,7 @@ DOORS = {
     "archive": Door(little, forging.forged, zip_of, lambda path: archive.read(path) and None),
     "header": Door(little, forged_header, lambda seed: seed["0.npy"], header, inner=True),
     "values": Door(little, forged_values, values_of, values, inner=True),
-    "table": Door(tables, forged_table, lambda raw: raw, readable, quiet=LAZY),
+    "traps": Door(lambda _: ((f".{one}", b"") for one in TRAPS), lambda *_: ("trap", b""), lambda raw: raw, trapped),
+    "table": Door(partial(tables, TABLES), forged_table, lambda raw: raw, table, quiet=LAZY),
+    "matrix": Door(partial(tables, MATRICES), forged_table, lambda raw: raw, matrix, quiet=LAZY),
 }
-

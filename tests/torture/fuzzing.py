@@ -1,4 +1,4 @@
-"""A process that opens forged files and is watched: `python fuzzing.py '{"door": "load", "runs": 1000}'`.
+"""A process that opens forged files and is watched: `python fuzzing.py '{"load": 1000, "resume": 200}'`.
 
 While a file is being opened nothing may be run, imported or written, nothing else may be read, no more memory may be
 asked for than there is a limit for, and only a ValueError or an OSError of one line may come out. What was found is
@@ -17,12 +17,12 @@ import warnings
 from pathlib import Path
 
 import doors
-import forging
 
 # Events of Python's own that anything may cause, and that lead nowhere.
 QUIET = {"sys._getframe", "object.__getattr__", "object.__setattr__", "builtins.id", "array.__new__"}
 WRITING = {"open", "os.rename", "os.remove", "os.link", "os.scandir", "os.listdir", "os.utime", "pathlib.Path.glob"}
 LONGEST = 1.0  # seconds of CPU for a file
+WARM = 20  # forged files of each kind, so that what is loaded or compiled late is loaded or compiled before it counts
 MARGIN = 30  # what is wrong, before it is enough
 
 
@@ -111,38 +111,43 @@ class Trial:
 def room(more):
     """Let this process have so many bytes more, and tell its largest size so far, in kB."""
     now = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (now + more,) * 2)
+    resource.setrlimit(resource.RLIMIT_AS, (now + more, resource.getrlimit(resource.RLIMIT_AS)[1]))
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
-def main(door, runs, seed=0, more=2 << 30):
-    """Open so many forged files, and tell."""
-    warnings.simplefilter("ignore")
+def tried(name, runs, seed=0, more=2 << 30):
+    """Open so many forged files by one door, and tell."""
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as folder:
-        folder, made = os.path.realpath(folder), doors.DOORS[door]
-        seeds = list(made.seeds(Path(folder)))
-        trial, first = Trial(made, folder), len(seeds)
-        for k, (suffix, one) in enumerate(seeds):  # what is loaded and compiled late is loaded and compiled now
-            trial.open(made.whole(one), f"good {k}", suffix, watched=False)
-        good = trial.found["accepted"]
-        for k in range(20 * first):
-            suffix, one = seeds[k % first]
-            trial.open(made.forge(one, random.Random(k), seeds[0][1])[1], "warm", suffix, watched=False)
-        found, usage, began = trial.found, room(more), time.perf_counter()
-        found |= {"accepted": 0, "used": 0, "kinds": collections.Counter(), "slowest": 0.0}
+        folder, door = os.path.realpath(folder), doors.DOORS[name]
+        seeds = list(door.seeds(Path(folder)))
+        trial = Trial(door, folder)
+        for k, (suffix, one) in enumerate(seeds):
+            trial.open(door.whole(one), f"good {k}", suffix, watched=False)
+        fine = trial.found["accepted"]
+        for k in range(WARM * len(seeds) if name != "traps" else 0):
+            suffix, one = seeds[k % len(seeds)]
+            trial.open(door.forge(one, random.Random(k), one)[1], "warm", suffix, watched=False)
+        before, found, usage, began = set(os.listdir(folder)), trial.found, room(more), time.perf_counter()
+        found |= {"accepted": 0, "used": 0, "kinds": collections.Counter(), "errors": collections.Counter()}
+        found |= {"slowest": 0.0, "wrong": [one for one in found["wrong"] if name != "traps"]}
         for k in range(runs):
             draw = random.Random(f"{seed} {k}")
-            suffix, one = draw.choice(seeds)
-            kind, raw = made.forge(one, draw, draw.choice(seeds)[1])
+            suffix, one = draw.choice(seeds) if name != "traps" else seeds[k % len(seeds)]
+            kind, raw = door.forge(one, draw, draw.choice(seeds)[1])
             found["kinds"][kind] += 1
-            trial.open(raw, f"{door} {seed} {k} {kind}{suffix}", suffix)
+            trial.open(raw, f"{name} {seed} {k} {kind}{suffix}", suffix)
             if len(found["wrong"]) > MARGIN:
                 break
-        found |= {"good": good, "seeds": first, "runs": sum(found["kinds"].values())}
-        found |= {"seconds": time.perf_counter() - began, "left": sorted(os.listdir(folder))}
-        found["grown"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - usage
-        print(json.dumps(found))
+        found |= {
+            "fine": fine,
+            "suffixes": [suffix for suffix, _ in seeds],
+            "runs": sum(found["kinds"].values()),
+            "seconds": time.perf_counter() - began,
+        }
+        found |= {"left": sorted(set(os.listdir(folder)) - before), "size": usage // 1024}
+        return found | {"grown": (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - usage) // 1024}
 
 
 if __name__ == "__main__":
-    main(**json.loads(sys.argv[1]))
+    warnings.simplefilter("ignore")
+    print(json.dumps({name: tried(name, runs) for name, runs in json.loads(sys.argv[1]).items()}))

@@ -12,7 +12,6 @@ import scipy.sparse as sp
 
 ARRAYS = (".npz", ".mat", ".h5", ".hdf5")
 SWELL = 1100  # no compression that HDF5 or gzip have makes more of a byte: what declares more is forged
-LINES = 16_000_000  # rows and columns that a Matrix Market file may have without a word about them
 
 
 def needed(module: str, for_what: str) -> Any:
@@ -54,17 +53,6 @@ def within(X: Any) -> Any:
     if sp.issparse(X) and X.format in ("csr", "csc", "bsr"):
         X.check_format(full_check=True)
     return X
-
-
-def market(path: Path) -> Any:
-    """A Matrix Market file; SciPy writes beyond the array, or ends the process, where headers lie, so they are checked."""
-    rows, cols, entries, kind, _, symmetry = scipy.io.mminfo(path)
-    size = path.stat().st_size * (SWELL if path.name.lower().endswith(".gz") else 1)
-    if min(rows, cols) < 1 or (symmetry != "general" and rows != cols):
-        raise ValueError(f"it is {rows:,} x {cols:,}, {symmetry}: no such matrix has values")
-    if entries > size or (rows * cols > size if kind == "array" else rows + cols > LINES + size):
-        raise ValueError(f"it declares {rows:,} x {cols:,}, more than the file can hold")
-    return scipy.io.mmread(path)
 
 
 def _is_numbers(value: Any) -> bool:

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .arrays import ARRAYS, arrays_from, market
+from ..core.place import first_line
+from .arrays import ARRAYS, arrays_from
+from .market import market
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +46,7 @@ def matrix_from(path: str | Path, decimal: str = ".") -> Any:
         raise
     except Exception as wrong:  # whatever a broken file makes a reader say
         hint = "; if it has decimal commas, say --decimal ," if ";" in str(wrong) and decimal == "." else ""
-        raise ValueError(f"{path.name} cannot be read as a matrix of numbers: {wrong}{hint}") from wrong
+        raise ValueError(f"{path.name} cannot be read as a matrix of numbers: {first_line(wrong)}{hint}") from wrong
     log.info("read %s: %s", path, " x ".join(f"{size:,}" for size in found.shape))
     return found
 

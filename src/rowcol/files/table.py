@@ -14,8 +14,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..core.place import first_line
-from .arrays import ARRAYS, arrays_from, market, needed
+from .arrays import ARRAYS, arrays_from, needed
 from .delimited import WIDE, PlainError, check_commas, head_of, wide_columns
+from .market import market
 
 log = logging.getLogger(__name__)
 
