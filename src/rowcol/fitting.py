@@ -25,6 +25,7 @@ from .core.sides import leaves_of, points
 from .core.threads import blas_limit, pooled
 from .methods.center_fit import fit_centers, plan_centers, with_remedy
 from .methods.choose import Plan, with_learned
+from .methods.costs import FEWER, enough
 from .methods.kernel import ridge_of
 from .methods.kernel_routes import Way, choose, follow, planned
 from .methods.landmarks import Memo, keep, moved
@@ -61,8 +62,7 @@ def fit(
         return fit_centers(*pose, n_centers, how, x0, fit_intercept, began)
     posed_as = _pose(X, y, kernel, alpha, how, sample_weight, fit_intercept)
     asked = posed_as.asked
-    with ExitStack() as stack:
-        stack.enter_context(np.errstate(over="ignore", invalid="ignore", divide="ignore"))  # it is found, and said
+    with enough(posed_as.X.shape, FEWER) as plans, np.errstate(all="ignore"), ExitStack() as stack:
         stack.enter_context(blas_limit(how.limit_blas))
         pool = stack.enter_context(pooled(how.jobs))
         leaves, first = _tiled(posed_as.kernel), how.stop._replace(max_seconds=how.patience)
@@ -70,6 +70,7 @@ def fit(
         exact, quick = _grams(posed_as, pool, how.team)
         asked = asked._replace(X=exact)
         plan = planned(posed_as.X, leaves, None, asked, choice, how.stop, how.memory, how.jobs)
+        plans.append(plan)
         announce(log, plan)
         stop = how.stop._replace(tol=how.stop.tol / 2) if fit_intercept else how.stop
         sampler = how.sampler if isinstance(how.sampler, str) else _weights_of(how.sampler, posed_as)
