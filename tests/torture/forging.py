@@ -12,82 +12,30 @@ from typing import NamedTuple
 
 import numpy as np
 
+# fmt: off
 EVIL = "</script><img src=x onerror=alert(1)>\x1b[31m\x00'\"\u2028{{x}}"
 NUMBERS = [0, 1, -1, 2, 64, 2**31 - 1, 2**31, 2**32 - 1, 2**63 - 1, 2**63, -(2**63), 10**12, 10**30, -(10**18)]
 FLOATS = [0.0, -0.0, 0.5, -1.0, 5e-324, 1e308, -1e308, math.nan, math.inf, -math.inf]
 TEXTS = [
-    "",
-    EVIL,
-    "9" * 400,
-    "é" * 300,
-    *["x", "rbf", "os.system", "__class__", "../../evil", "/etc/passwd", "0", "None"],
+    "", EVIL, "9" * 400, "é" * 300, "x", "rbf", "os.system", "__class__", "../../evil", "/etc/passwd", "0", "None",
 ]
 NAMES = [
-    "",
-    "\x00.npy",
-    "0.npy\x00.py",
-    "a" * 3000,
-    "x/",
-    ".",
-    "a\\b",
-    *["../evil.npy", "/tmp/evil.npy", "0.npy", "99.npy"],
+    "", "\x00.npy", "0.npy\x00.py", "a" * 3000, "x/", ".", "a\\b", "../evil.npy", "/tmp/evil.npy", "0.npy", "99.npy",
+    "model.json", "checkpoint.json", "C:evil", "é.npy", "-1.npy", "00.npy", "0.NPY", "__init__.py", "con",
 ]
-NAMES += ["model.json", "checkpoint.json", "C:evil", "é.npy", "-1.npy", "00.npy", "0.NPY", "__init__.py", "con"]
 TAGS = [
-    "$array",
-    "$scalar",
-    "$float",
-    "$tuple",
-    "$dict",
-    "$objects",
-    "$masked",
-    "$sparse",
-    "$status",
-    "$is",
-    "$function",
-    "$labels",
-    "$unpack",
-    "$",
-    "$_is",
+    "$array", "$scalar", "$float", "$tuple", "$dict", "$objects", "$masked", "$sparse", "$status", "$is",
+    "$function", "$labels", "$unpack", "$", "$_is",
 ]
 KINDS = [
-    "RBF",
-    "Sum",
-    "Result",
-    "Certificate",
-    "History",
-    "Plan",
-    "Calibration",
-    "Popen",
-    "Function",
-    "Precomputed",
+    "RBF", "Sum", "Result", "Certificate", "History", "Plan", "Calibration", "Popen", "Function", "Precomputed",
     "Matern",
 ]
 DTYPES = [
-    "<f8",
-    ">f8",
-    "<f4",
-    "<f2",
-    "<i8",
-    "<i4",
-    "|i1",
-    "<u8",
-    "|b1",
-    "<c16",
-    "<U1",
-    "<U0",
-    "|S8",
-    "|O",
-    "|V0",
-    "|V8",
-    "<M8[ns]",
-    "<m8",
-    "<U999999999",
-    "<f16",
-    "f8",
-    "=f8",
+    "<f8", ">f8", "<f4", "<f2", "<i8", "<i4", "|i1", "<u8", "|b1", "<c16", "<U1", "<U0", "|S8", "|O", "|V0", "|V8",
+    "<M8[ns]", "<m8", "<U999999999", "<f16", "f8", "=f8", "float64", "<x9", "", "<f8,<f8", "O", "<f-8", "<U-1",
 ]
-DTYPES += ["float64", "<x9", "", "<f8,<f8", "O", "<f-8", "<U-1"]
+# fmt: on
 
 
 class Part(NamedTuple):

@@ -88,9 +88,8 @@ def limited(more):
         "auto kernel": lambda X, y: rowcol.KernelRidge(1.0, kernel="rbf", n_jobs=1).fit(X, y).result_.success,
         "command": command,
     }
-    shapes = {"columns": (200_000, 40), "kernel": (5000, 5), "auto kernel": (5000, 5)}
-    few = rng.standard_normal((400, 40))
-    data = {name: rng.standard_normal(shapes.get(name, (3200, 3000))) for name in calls}
+    few, many, tall, points = (rng.standard_normal(one) for one in ((400, 40), (3200, 3000), (400_000, 40), (5000, 5)))
+    data = {name: {"columns": tall, "kernel": points, "auto kernel": points}.get(name, many) for name in calls}
     found = {}
     with warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder:
         warnings.simplefilter("ignore")
@@ -102,9 +101,9 @@ def limited(more):
         )  # which is read within the limit, and its square is not made
         size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (size + more, resource.getrlimit(resource.RLIMIT_AS)[1]))
-        for name, points in data.items():
+        for name, one in data.items():
             try:
-                found[name] = ["done", calls[name](points, points[:, 0].copy())]
+                found[name] = ["done", calls[name](one, one[:, 0].copy())]
             except MemoryError as wrong:
                 found[name] = ["MemoryError", str(wrong)]
         os.chdir("/")
