@@ -15,7 +15,7 @@ define CHROMIUM
 endef
 
 .PHONY: demo test check slow nojit docs pictures transcript speed bench bench-page bench-kernel bench-ridge paper ridge flights examples \
-	release oldest newest torture clean
+	release oldest newest torture audit clean
 
 demo: $(READY)  ## solve the named problems by rows, by columns and by both; draw the picture
 	$(BIN)/python examples/demo.py
@@ -35,6 +35,11 @@ torture: $(READY)  ## hostile inputs, faults and fuzzing, in full, and the count
 	rm -rf build/torture
 	ROWCOL_TORTURE=full OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal --durations=20 tests/torture -m ''
 	$(BIN)/python tests/torture/counts.py
+
+audit: $(READY)  ## what is installed, and what is known against it: asks the network, and fails where it cannot
+	mkdir -p build
+	$(BIN)/python -m pip freeze --exclude-editable | tee build/installed.txt
+	$(BIN)/pip-audit --strict --no-deps --disable-pip --progress-spinner off -r build/installed.txt
 
 nojit: $(READY)  ## the engine's tests as plain Python
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/engine tests/core tests/test_paper.py

@@ -68,7 +68,7 @@ def test_a_file_imports_only_from_above(path):
     for name in imported(path):
         parts = name.split(".")
         assert LAYERS.index(parts[1]) <= mine if len(parts) > 1 else False, f"{path.name} imports {name}"
-    if path.parent.name == "engine":
+    if path.parent.name == "engine" and path.name != "__init__.py":  # which compiles nothing
         assert not list(imported(path)), "each engine file is compiled, and cached, on its own"
 
 

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from . import __version__
 from .asking import How
 from .core.kernels import kernel_of
-from .core.place import Place
+from .core.place import Place, first_line
 from .core.problem import matrix, real_number, right_hand_sides
 from .files.archive import read, write
 from .files.plain import Packing, Unpacking
@@ -27,6 +27,7 @@ from .methods.result import History, Result
 
 FORMAT = 1  # goes up by one when a file has other parts
 TREE = "checkpoint.json"
+REMEDY = "remove it to begin anew, or name another file"
 PART = 1 << 26  # bytes of X summed at a time, so that Ctrl-C is obeyed
 LIMITS = ("max_seconds", "n_jobs")  # of a process, and not of what is solved; so is the start, once there is a way
 SAME = (
@@ -92,7 +93,6 @@ def found(checkpoint: Any) -> Found:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    remedy = "remove it to begin anew, or name another file"
     try:
         tree, arrays = read(path, TREE, "checkpoint")
         made = tree.get("format")
@@ -104,7 +104,7 @@ def _read(path: Path) -> dict[str, Any]:
         if version != __version__:
             raise ValueError(f"{path.name} was made by rowcol {version}, and this is {__version__}: go on by that one")
     except ValueError as wrong:
-        raise ValueError(f"checkpoint: {wrong}; {remedy}") from wrong
+        raise ValueError(f"checkpoint: {wrong}; {REMEDY}") from wrong
     try:
         told = Unpacking(arrays).unpack(tree)
         told = {name: _of(told[name], kind) for name, kind in PARTS.items()}
@@ -115,7 +115,7 @@ def _read(path: Path) -> dict[str, Any]:
         raise
     except Exception as wrong:  # whatever a forged tree leads to
         why = (str(wrong).splitlines() or [type(wrong).__name__])[0][:200]
-        raise ValueError(f"checkpoint: {path.name} is damaged: {why}; {remedy}") from wrong
+        raise ValueError(f"checkpoint: {path.name} is damaged: {why}; {REMEDY}") from wrong
 
 
 PARTS = {"problem": dict, "parameters": dict, "left_out": list, "seed": dict, "memory": int, "done": dict}
@@ -148,6 +148,9 @@ def opened(checkpoint: Any, how: How, X: Any, y: Any, given: dict[str, Any]) -> 
             runs, facts = _of(told["done"]["runs"], list), _of(told["done"]["facts"], dict)
             spent = _of(told["done"]["seconds"], float)
             first = told["parameters"]["max_seconds"]
+            start = told["parameters"]["x0"]
+            if start is not None and not isinstance(getattr(start, "x", start), np.ndarray):
+                raise ValueError("x0 is no array")
             how.patience = math.inf if first is None else real_number(first, "max_seconds", above=0.0)
         except (KeyError, ValueError, TypeError) as wrong:
             raise ValueError(f"checkpoint: {path.name} is damaged; remove it to begin anew") from wrong
@@ -184,7 +187,11 @@ def _compare(path: Path, told: dict[str, Any], problem: dict, parameters: dict, 
     for name, now in problem.items():
         then = told["problem"].get(name)
         if then != now:
-            said = f"{name} has other values" if name in ("X", "y") else f"{name} is {now} here, and {then} there"
+            said = (
+                f"{name} has other values"
+                if name in ("X", "y")
+                else f"{name} is {now} here, and {first_line(then)[:60]} there"
+            )
             raise ValueError(_other(path, said))
     for name in SAME:
         now = None if name in left_out else _bytes(parameters[name])  # code cannot be compared

@@ -24,6 +24,7 @@ from .core.sizes import diagonal, sizes2
 from .core.threads import SHARED, blas_limit, pooled, single_blas
 from .methods.center_fit import fit_centers, plan_centers, with_remedy
 from .methods.choose import Plan, with_learned
+from .methods.costs import FEWER, enough
 from .methods.kernel import ridge_of
 from .methods.kernel_routes import Way, choose, follow, planned
 from .methods.landmarks import Memo, keep, moved
@@ -59,8 +60,7 @@ def fit(
         return fit_centers(*asked_of, n_centers, how, x0, fit_intercept, began)
     posed_as = pose(X, y, kernel, alpha, how, sample_weight, fit_intercept)
     asked = posed_as.asked
-    with ExitStack() as stack:
-        stack.enter_context(np.errstate(over="ignore", invalid="ignore", divide="ignore"))  # it is found, and said
+    with enough(posed_as.X.shape, FEWER) as plans, np.errstate(all="ignore"), ExitStack() as stack:
         small = posed_as.live.size <= SHARED  # for so small a K its threads take longer than one
         stack.enter_context(single_blas() if small else blas_limit(how.jobs, at_most=not how.jobs_said))
         pool = stack.enter_context(pooled(how.jobs))
@@ -69,6 +69,7 @@ def fit(
         exact, quick = grams(posed_as, pool, how.team)
         asked = asked._replace(X=exact)
         plan = planned(posed_as.X, leaves, None, asked, choice, how.stop, how.memory, how.jobs)
+        plans.append(plan)
         announce(log, plan)
         stop = how.stop._replace(tol=how.stop.tol / 2) if fit_intercept else how.stop
         sampler = how.sampler if isinstance(how.sampler, str) else _weights_of(how.sampler, posed_as)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from .checkpoints import LIMITS, Checkpoint, found
+from .checkpoints import LIMITS, REMEDY, Checkpoint, Found, found
+from .core.place import first_line
+from .core.problem import problem
+from .core.threads import most
 from .methods.progress import Progress
 from .methods.result import Result
 from .solving import solve
@@ -70,4 +74,39 @@ def resume(
     given = dict(at.told["parameters"])
     limits = {name: given.pop(name, None) for name in LIMITS}
     limits["max_seconds"] = limits["max_seconds"] if max_seconds is None else max_seconds
-    return solve(X, y, **given, **limits, callback=callback, progress=progress, checkpoint=at)
+    raised: list[BaseException] = []
+
+    def heard(now: Progress) -> object:
+        try:
+            return callback(now) if callback is not None else None
+        except BaseException as wrong:
+            raised.append(wrong)
+            raise
+
+    with _blaming(at, X, y, raised):
+        limits["n_jobs"] = most(limits["n_jobs"])
+        ask = heard if callable(callback) else callback
+        return solve(X, y, **given, **limits, callback=ask, progress=progress, checkpoint=at)
+
+
+@contextmanager
+def _blaming(at: Found, X: Any, y: Any, raised: list[BaseException]) -> Iterator[None]:
+    """Parameters of a forged file may be anything: errors are its own, unless X and y or the callback bring them."""
+    try:
+        yield
+    except (OSError, MemoryError):
+        raise
+    except Exception as wrong:
+        if str(wrong).startswith("checkpoint") or any(wrong is one for one in raised) or not _sound(X, y):
+            raise
+        name = Path(at.path).name
+        raise ValueError(f"checkpoint: {name} is damaged: {first_line(wrong)[:200]}; {REMEDY}") from wrong
+
+
+def _sound(X: Any, y: Any) -> bool:
+    """Can X and y be solved at all? If not, that is what is to be said."""
+    try:
+        problem(X, y, 0.0)
+    except Exception:
+        return False
+    return True

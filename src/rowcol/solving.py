@@ -20,7 +20,7 @@ from .core.problem import Problem, answer, problem
 from .core.threads import SHARED, blas_limit, pooled, single_blas
 from .fitting import fit, plan_fit
 from .methods.choose import Choice, Plan, with_learned
-from .methods.costs import BY_LINES
+from .methods.costs import BY_LINES, LESS, enough
 from .methods.loop import Outcome
 from .methods.ones import with_ones
 from .methods.progress import Progress
@@ -243,6 +243,7 @@ def result_for(asked: Problem, how: How, x0: Any, kept: Kept, began: float, fit_
     """Problem -> Plan -> Mover -> loop -> Result."""
     offset, method, stop = None, how.method, how.stop
     with ExitStack() as stack:
+        plans = stack.enter_context(enough(asked.X.shape, LESS))
         stack.enter_context(np.errstate(over="ignore", invalid="ignore", divide="ignore"))  # it is found, and said
         stack.enter_context(blas_limit(how.jobs, at_most=not how.jobs_said))
         if (
@@ -257,6 +258,7 @@ def result_for(asked: Problem, how: How, x0: Any, kept: Kept, began: float, fit_
         beta0, alpha0 = start_of(x0, asked)
         choice = choice_for(asked, how, kept)
         plan = plan_of(asked, how, choice, foretell=False)
+        plans.append(plan)
         announce(log, plan)
         way = Way(
             asked,

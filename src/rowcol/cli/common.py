@@ -170,14 +170,17 @@ def note(kind: str, text: Any) -> None:
 
 
 def say(text: str) -> None:
-    """Text on stdout, at once, so that a pipe that is closed is noticed here."""
+    """Text on stdout, at once, so that a pipe that is closed is noticed here; nothing in it commands a terminal."""
+    if not text.replace("\n", "").isprintable():
+        text = "".join(one if one.isprintable() or one in "\n\t" else " " for one in text)
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 
 
 def say_json(value: Any) -> None:
     """JSON on stdout: no NaN, which JSON has not."""
-    say(json.dumps(jsonable(value), ensure_ascii=False, allow_nan=False))
+    told = json.dumps(jsonable(value), ensure_ascii=False, allow_nan=False)
+    say(told if told.isprintable() else json.dumps(jsonable(value), allow_nan=False))
 
 
 def jsonable(value: Any) -> Any:

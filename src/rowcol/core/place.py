@@ -227,6 +227,6 @@ def type_for(wrong: Exception) -> type[Exception]:
     return ValueError
 
 
-def first_line(wrong: BaseException) -> str:
+def first_line(wrong: Any) -> str:
     """What an error says, in one line."""
     return (str(wrong).strip().splitlines() or [type(wrong).__name__])[0][:300]

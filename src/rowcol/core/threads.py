@@ -21,6 +21,7 @@ from threadpoolctl import ThreadpoolController
 SHARED = 512  # unknowns up to which threads have a Gram matrix each; larger ones keep the threads of BLAS busy
 AHEAD = 8  # calls that may wait to be read, where threads share them
 WAITING = 4_000_000  # bytes of what they give, where that is little
+FOREIGN = 64
 VARIABLES = ("ROWCOL_NUM_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS")
 
 
@@ -37,6 +38,12 @@ def count(n_jobs: Any) -> int:
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0:
         raise ValueError(f"n_jobs must be None or a nonzero integer, got {n_jobs!r}")
     return int(n_jobs) if n_jobs > 0 else max(cores + 1 + int(n_jobs), 1)
+
+
+def most(n_jobs: Any) -> Any:
+    """`n_jobs` as a file says it: it may ask for FOREIGN threads, or for as many as there are cores."""
+    limit = max(FOREIGN, count(-1))
+    return n_jobs if count(n_jobs) <= limit else limit
 
 
 def quota(groups: Path = Path("/sys/fs/cgroup")) -> int:

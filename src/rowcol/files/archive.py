@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import zipfile
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.lib import format as npy
@@ -21,7 +22,12 @@ TREE = "model.json"
 MOST = 10_000  # members
 LONGEST = 256_000_000  # bytes of JSON
 PART = 1 << 24  # bytes read at a time
-KINDS = "biufcU"  # of numbers and of text: no objects, no records
+# Numbers or text: no objects, no records. NumPy reads a header as Python, whose stack it can overrun: here it is spelt
+# as NumPy writes it, or refused.
+HEADER = re.compile(
+    r"\{'descr': '([<>|][biufcU]\d{1,9})', 'fortran_order': (True|False), "
+    r"'shape': \(((?:\d{1,18}, )*(?:\d{1,18},?)?)\),? *\} *\n"
+)
 
 
 def write(path: str | Path, tree: dict[str, Any], arrays: list[np.ndarray], name: str = TREE) -> None:
@@ -72,15 +78,7 @@ def _read(held: zipfile.ZipFile, size: int, name: str) -> tuple[dict[str, Any], 
 
 def _array(held: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
     with held.open(member) as file:
-        version = npy.read_magic(file)
-        if version not in ((1, 0), (2, 0)):
-            raise ValueError(f"{member.filename} has an unknown header")
-        header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-        shape, fortran, dtype = header(file)
-        if dtype.kind not in KINDS or not dtype.itemsize:
-            raise ValueError(f"{member.filename} holds {dtype}: numbers or text are wanted")
-        if min(shape, default=0) < 0 or len(shape) > 3:
-            raise ValueError(f"{member.filename} has no shape")
+        shape, fortran, dtype = _header(file, member.filename)
         room = member.file_size - file.tell()
         if math.prod(shape) * dtype.itemsize != room:
             raise ValueError(f"{member.filename} declares shape {shape}, and has {room} bytes")
@@ -91,3 +89,17 @@ def _array(held: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
             raw[start : start + len(part)] = np.frombuffer(part, np.uint8)
         file.read()  # to the end, where the checksum is
     return flat.reshape(shape[::-1]).T if fortran else flat.reshape(shape)
+
+
+def _header(file: IO[bytes], name: str) -> tuple[tuple[int, ...], bool, np.dtype]:
+    """Shape, order and type of an .npy."""
+    if file.read(6) != b"\x93NUMPY":
+        raise ValueError(f"{name} has not the magic of an array")
+    wide = {b"\x01\x00": 2, b"\x02\x00": 4}.get(file.read(2))
+    if wide is None:
+        raise ValueError(f"{name} has an unknown header")
+    told = HEADER.fullmatch(file.read(min(int.from_bytes(file.read(wide), "little"), 1 << 16)).decode("latin1"))
+    shape = () if told is None else tuple(int(one) for one in told[3].split(",") if one.strip())
+    if told is None or len(shape) > 3 or not np.dtype(told[1]).itemsize:
+        raise ValueError(f"{name} declares no shape of numbers or text")
+    return shape, told[2] == "True", np.dtype(told[1])

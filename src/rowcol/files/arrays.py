@@ -11,7 +11,7 @@ import scipy.io
 import scipy.sparse as sp
 
 ARRAYS = (".npz", ".mat", ".h5", ".hdf5")
-SWELL = 1100  # no compression that HDF5 has makes more of a byte: what declares more is forged
+SWELL = 1100  # no compression that HDF5 or gzip have makes more of a byte: what declares more is forged
 
 
 def needed(module: str, for_what: str) -> Any:
@@ -37,15 +37,22 @@ def arrays_from(path: Path) -> dict[str, Any]:
     if name.endswith(".npz"):
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as held:
             if "format" in held.files:
-                return {"X": sp.load_npz(path)}
+                return {"X": within(sp.load_npz(path))}
             return {key: held[key] for key in held.files}
     if name.endswith(".mat"):
         try:
             found = scipy.io.loadmat(path)
         except NotImplementedError:  # from MATLAB 7.3 on it is HDF5, which lies the other way round
             return {key: np.ascontiguousarray(value.T) for key, value in _datasets(path).items()}
-        return {key: value for key, value in found.items() if not key.startswith("__") and _is_numbers(value)}
+        return {key: within(value) for key, value in found.items() if not key.startswith("__") and _is_numbers(value)}
     return _datasets(path)
+
+
+def within(X: Any) -> Any:
+    """An array whose places lie within its shape, if it is sparse: compiled code does not look, and a file may lie."""
+    if sp.issparse(X) and X.format in ("csr", "csc", "bsr"):
+        X.check_format(full_check=True)
+    return X
 
 
 def _is_numbers(value: Any) -> bool:

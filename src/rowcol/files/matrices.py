@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.io
 import scipy.sparse as sp
 
+from ..core.place import first_line
 from .arrays import ARRAYS, arrays_from
+from .market import market
 
 log = logging.getLogger(__name__)
 
@@ -45,14 +46,14 @@ def matrix_from(path: str | Path, decimal: str = ".") -> Any:
         raise
     except Exception as wrong:  # whatever a broken file makes a reader say
         hint = "; if it has decimal commas, say --decimal ," if ";" in str(wrong) and decimal == "." else ""
-        raise ValueError(f"{path.name} cannot be read as a matrix of numbers: {wrong}{hint}") from wrong
+        raise ValueError(f"{path.name} cannot be read as a matrix of numbers: {first_line(wrong)}{hint}") from wrong
     log.info("read %s: %s", path, " x ".join(f"{size:,}" for size in found.shape))
     return found
 
 
 def _matrix(path: Path, name: str, decimal: str) -> Any:
     if name.endswith((".mtx", ".mtx.gz")):
-        found = scipy.io.mmread(path)
+        found = market(path)
         return found.tocsr() if sp.issparse(found) else np.asarray(found)
     if name.endswith(".npy"):
         return np.load(path, allow_pickle=False)

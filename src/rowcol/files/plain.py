@@ -33,6 +33,7 @@ KERNELS = (
     *(kernels.RBF, kernels.Laplacian, kernels.Matern, kernels.Polynomial, kernels.Linear, kernels.Sigmoid),
     *(kernels.Cosine, kernels.Chi2, kernels.Precomputed, recipes.Sum, recipes.Product, recipes.Scaled),
 )
+FREE, TIMES = 1 << 28, 64  # bytes that any file may make of its arrays, and times what it has
 KNOWN: dict[str, Any] = {one.__name__: one for one in (*KERNELS, Certificate, Plan, History, Result)}
 
 
@@ -105,6 +106,16 @@ class Unpacking:
     arrays: list[np.ndarray]
     special: dict[str, Callable[[dict, Unpacking], Any]] = field(default_factory=dict)
     known: dict[str, Any] = field(default_factory=lambda: KNOWN)
+    room: int = FREE  # bytes that may still be made of arrays: a small file can name one of them a million times
+
+    def __post_init__(self) -> None:
+        self.room += TIMES * sum(one.nbytes for one in self.arrays)
+
+    def allow(self, size: int) -> None:
+        """So many bytes are about to be made."""
+        self.room -= size
+        if self.room < 0:
+            raise ValueError("it would take far more memory than the file has")
 
     def unpack(self, told: Any) -> Any:
         """The value that JSON says."""
@@ -150,7 +161,10 @@ class Unpacking:
         return out.reshape(told["shape"])
 
     def _masked(self, told: dict) -> Any:
-        return np.ma.MaskedArray(self.unpack(told["$masked"]), mask=self.unpack(told["mask"]))
+        data, mask = np.asarray(self.unpack(told["$masked"])), np.asarray(self.unpack(told["mask"]))
+        if mask.dtype != bool or mask.shape != data.shape:
+            raise ValueError("a mask does not go with its array")
+        return np.ma.MaskedArray(data, mask=mask)
 
     def _sparse(self, told: dict) -> Any:
         parts = [self.unpack(told[name]) for name in ("data", "indices", "indptr")]
@@ -158,8 +172,12 @@ class Unpacking:
             raise ValueError("a sparse array has no numbers")
         if any(one.dtype.kind != "i" for one in parts[1:]):
             raise ValueError("a sparse array has no places")
-        kind = {"csr": sp.csr_array, "csc": sp.csc_array}[told["$sparse"]]
-        out = kind(tuple(parts), shape=tuple(told["shape"]))
+        kind, shape = {"csr": sp.csr_array, "csc": sp.csc_array}[told["$sparse"]], tuple(told["shape"])
+        rows = (
+            8 * shape[0] if kind is sp.csc_array else 0
+        )  # nothing in the file says so many, and by rows it takes them
+        self.allow(sum(one.nbytes for one in parts) + rows)  # places may be copied, as other integers
+        out = kind(tuple(parts), shape=shape)
         out.check_format(full_check=True)  # compiled code does not look whether a place is within the shape
         return out
 

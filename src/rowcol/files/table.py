@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.io
 import scipy.sparse as sp
 
 from ..core.place import first_line
 from .arrays import ARRAYS, arrays_from, needed
 from .delimited import WIDE, PlainError, check_commas, head_of, wide_columns
+from .market import market
 
 log = logging.getLogger(__name__)
 
@@ -273,7 +273,7 @@ def _arrays(path: Path, name: str) -> Table:
         X, y = load_svmlight_file(str(path))
         return _together({"X": X, "y": y}, path)
     if name.endswith((".mtx", ".mtx.gz")):
-        return _together({"X": scipy.io.mmread(path)}, path)
+        return _together({"X": market(path)}, path)
     if name.endswith(".npy"):
         found = np.load(path, allow_pickle=False)
         if found.dtype.names:

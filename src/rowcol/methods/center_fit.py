@@ -24,6 +24,7 @@ from ..core.threads import blas_limit, pooled
 from .centers import Centers, bytes_of, drawn, rows_for, sampled
 from .choose import Plan, with_learned
 from .conjugate import Conjugate
+from .costs import FEWER, enough
 from .loop import run
 from .progress import Progress
 from .result import WORST_FIRST, Result, Status
@@ -66,7 +67,7 @@ def fit_centers(
         offset = offset + (asked.y - offset[:, None]) @ (w / w.sum())  # what the first sum lost
         even = (asked.y == asked.y[:, :1]).all(axis=1)
         asked = asked._replace(y=np.where(even[:, None], 0.0, asked.y - offset[:, None]))
-    with ExitStack() as stack:
+    with enough(X.shape, FEWER), ExitStack() as stack:
         stack.enter_context(np.errstate(over="ignore", invalid="ignore", divide="ignore"))  # it is found, and said
         stack.enter_context(blas_limit(how.jobs, at_most=not how.jobs_said))
         pool = stack.enter_context(pooled(how.jobs))

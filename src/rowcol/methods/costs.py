@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,13 +15,16 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
 from ..core.centre import PART
-from ..core.place import Place
+from ..core.place import Place, first_line
 from ..core.problem import Problem
 from ..core.view import size
 from .blocks import block_length
 from .sketch import DIRECTIONS, OVERSAMPLE
 
 BY_LINES = ("rk", "rcd", "rek", "sgs-cg", "blocks")  # these step on lines of X, or on blocks of them
+GROUP = Path("/sys/fs/cgroup")
+LESS = "say memory='...', so that what is chosen needs less, or method='cg'; or leave X in a file, by rowcol.chunks"
+FEWER = "say memory='...', so that what is chosen needs less, or n_centers, for a smaller model; or take fewer points"
 SKETCH = 40.0  # passes: what a sketch, and the steps it makes few, take in all
 
 
@@ -38,9 +44,28 @@ def budget(memory: Any) -> int:
 
 
 def _free() -> int:
+    """What the machine has left, or what a limit on this process or its group leaves of it."""
+    left = [_meminfo()]
     try:
-        with open("/proc/meminfo") as file:
-            found = re.search(r"MemAvailable:\s+(\d+) kB", file.read())
+        import resource  # which not every system has
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if limit != resource.RLIM_INFINITY:
+            pages = int(Path("/proc/self/statm").read_text().split()[0])
+            left.append(limit - pages * os.sysconf("SC_PAGE_SIZE"))
+    except (ImportError, OSError, ValueError):
+        pass
+    try:  # of a container
+        most, now = ((GROUP / name).read_text().strip() for name in ("memory.max", "memory.current"))
+        left += [int(most) - int(now)] if most != "max" else []
+    except (OSError, ValueError):
+        pass
+    return max(min(left), 2)
+
+
+def _meminfo() -> int:
+    try:
+        found = re.search(r"MemAvailable:\s+(\d+) kB", Path("/proc/meminfo").read_text())
         if found:
             return int(found[1]) * 1024
     except OSError:
@@ -49,6 +74,18 @@ def _free() -> int:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
     except (AttributeError, ValueError, OSError):
         return 4 * 10**9
+
+
+@contextmanager
+def enough(shape: tuple[int, ...], remedy: str) -> Iterator[list[Any]]:
+    """A MemoryError says what was needed, and what to do; the Plan, once there is one, goes on the list."""
+    plans: list[Any] = []
+    try:
+        yield plans
+    except MemoryError as wrong:
+        size = " x ".join(f"{one:,}" for one in shape)
+        known = f"; the plan was for about {plans[0].bytes / 1e6:,.0f} MB beside X and y" if plans else ""
+        raise MemoryError(f"memory ran out on an X of {size}: {first_line(wrong)}{known}: {remedy}") from wrong
 
 
 # --- costs -----------------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from ..core.kernels import Precomputed
 from ..core.recipes import Kernel
 from ..core.sides import Leaf, leaves_of, points, settle, side_of, symmetric
 from ..files.plain import Packing, Unpacking
+from ..methods.given import held_by
 
 NUMBERS = ("coefficients", "intercept", "bound", "centre", "centre2", "blur", "ridge", "places", "live", "centers")
 SETTLED = ("centre", "dots", "reach", "error", "bound")
@@ -103,6 +104,7 @@ def _gram(kernel: Kernel, X: Any, dtype: type, told: Any, unpacking: Unpacking) 
     found = leaves_of(kernel)
     if not isinstance(told, list) or len(told) != len(found):
         raise ValueError("the kernel has other parts")
+    unpacking.allow(len(found) * held_by(X))  # each part has the points laid out for itself
     leaves = tuple(_settled(settle(leaf, X, dtype), one, X, unpacking) for leaf, one in zip(found, told, strict=True))
     n = X.shape[0]
     width = WIDE if n >= 8 * WIDE else NARROW

@@ -37,7 +37,6 @@ from .functions import packed, unpacked
 log = logging.getLogger(__name__)
 
 FORMAT = 1  # goes up by one when an older rowcol could no longer read what is written
-THREADS = 64  # a file may ask for this many, or for as many as there are cores
 
 CLASSES = KNOWN | {"Calibration": Calibration}
 SEEN = ("n_features_in_", "feature_names_in_", "n_iter_", "result_", "intercept_", "dual_coef_")
@@ -177,9 +176,8 @@ def _model(tree: dict[str, Any], arrays: list[np.ndarray]) -> Any:
     model, told = kind(**parameters), tree["learned"]
     if not set(told) <= set(names):
         raise ValueError("it has learned something else")
+    model.n_jobs = threads.most(model.n_jobs)
     jobs = threads.count(model.n_jobs)
-    if jobs > max(THREADS, threads.count(-1)):
-        jobs = model.n_jobs = max(THREADS, threads.count(-1))
     unpacking.special["$labels"] = _labels
     unpacking.special["$function"] = lambda found, own: unpacked(found["$function"], model.X_fit_, jobs, own)
     for one in (one for one in names if one in told):  # in this order: the function is of X_fit_
