@@ -153,8 +153,6 @@ def _changes(node: Any, bound: set[str]) -> Iterator[tuple[str, Any]]:
             yield put("op", ast.Or() if isinstance(node.op, ast.And) else ast.And())
         case ast.UnaryOp(operand=operand) if not isinstance(operand, ast.Constant):
             yield whole(operand)
-        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=value)):
-            yield whole(ast.Constant(value))
         case ast.Compare(ops=[op]):
             for other in COMPARED.get(type(op), []):
                 yield put("ops", [other()])
