@@ -9,83 +9,10 @@ import math
 import numpy as np
 import pytest
 
+from certificates import TINY, gains, norm, same, told
 from rowcol.core import certify as module
-from rowcol.core.certify import Certificate, _one
+from rowcol.core.certify import _one
 from rowcol.core.problem import problem
-
-UNIT = 2.0**-53
-TINY = {True: 2.0**-149, False: 2.0**-1074}  # the smallest numbers of single and of double precision
-
-
-def norm(a):
-    return math.sqrt(sum(abs(complex(v)) ** 2 for v in np.ravel(a)))
-
-
-def gains(g, lam, sides):
-    """Σ_j max_t (g_j t − ½λt²) over what is left to go, and which of them end at a side that is not where β_j is."""
-    total, cut = 0.0, []
-    for gj, (low, high) in zip(g, np.transpose(sides), strict=True):
-        inside = [gj / lam] if low < gj / lam < high else []
-        best = max([low, high, *inside, 0.0], key=lambda t: gj * t - lam * t * t / 2 if math.isfinite(t) else -math.inf)
-        total += gj * best - lam * best * best / 2
-        cut.append(best != 0 and not inside)
-    return total, np.array(cut)
-
-
-def told(c):
-    """What a certificate must say, from the docstring of core/certify.py and the theory of rounding errors."""
-    root = np.sqrt(c["w"])
-    size, left, reach = norm(root * c["y"]), norm(root * c["rho"]), float(sum(abs(c["beta"]) * c["raw"]))
-    count, beta_size = len(c["beta"]), norm(c["beta"])
-    whole = size if size else reach
-    if not whole:
-        return Certificate("residual", 0.0, 0.0, 0.0, 0.0, 0.0, 0.0 if c["lam"] else None, True)
-    d_rho = c["units"][0] * (size + reach)  # ‖W^½δρ‖
-    d_pull = c["units"][1] * (left + c["apart"])  # of a sum with ρ', a unit column long
-    d_other = d_rho + c["apart"] * (1 + 3 * UNIT)  # and of the ρ' in it
-    stored = 2.0**-24 if c["single"] else 0.0
-    tiny = TINY[c["single"]] / c["scale"]
-    tiny = tiny if tiny * math.sqrt(count) > UNIT * beta_size else 0.0
-    s_rho = sum((stored * abs(b) + tiny) * x for b, x in zip(c["beta"], c["raw"], strict=True))
-    d_beta = stored * beta_size + tiny * math.sqrt(count)
-    slope, g = c["slope"].copy(), c["slope"] - c["lam"] * c["beta"]
-    if c["sides"] is not None:
-        for a in (slope, g):
-            for j, (low, high) in enumerate(np.transpose(c["sides"])):
-                a[j] = 0.0 if (low == 0 and a[j] < 0) or (high == 0 and a[j] > 0) else a[j]
-    if not c["lam"]:
-        live = c["column"] > 0
-        steep = max([0.0, *(abs(slope[live]) / c["column"][live])])
-        d_steep = d_other + d_pull * max([1.0, *(c["raw"][live] / c["column"][live])])
-        S, L = steep + d_steep, left - d_rho
-        residual, angle = (left + d_rho) / whole, S / L if L > 0 and not slope[~live].any() else math.inf
-        exhausted = left <= 3 * d_rho or steep <= 3 * d_steep
-        if residual <= angle:
-            return Certificate("residual", residual, d_rho / whole, s_rho / whole, left, norm(g), None, exhausted)
-        storing = (S + s_rho) / (L - s_rho) - S / L if L > s_rho else math.inf
-        return Certificate("gradient", angle, d_steep / L, storing, left, norm(g), None, exhausted)
-    lam = c["lam"]
-    d_g = d_other * norm(c["column"]) + d_pull * norm(c["raw"]) + 2 * UNIT * lam * beta_size
-    steep = norm(g)
-    if c["sides"] is not None:
-        total, cut = gains(g, lam, c["sides"])
-        steep = math.sqrt(2 * lam * total)
-        s_rho = math.sqrt(s_rho**2 + 2 * stored * sum(abs(g * c["beta"])[cut]))
-    values = [((steep + d_g) / math.sqrt(lam), d_g / math.sqrt(lam), (steep + d_g) / lam)]
-    if c["pair"] is not None:
-        alpha, back = c["pair"]
-        inverse = np.array([1 / v if v else 0.0 for v in c["w"]])
-        across, alpha_size = norm(root * (c["rho"] - lam * inverse * alpha)), norm(np.sqrt(inverse) * alpha)
-        d_across, away = d_rho + 2 * UNIT * lam * alpha_size, norm(c["beta"] - back)
-        d_away = c["units"][1] * norm(c["raw"]) * alpha_size
-        gap = math.sqrt((across + d_across) ** 2 + lam * (away + d_away) ** 2)
-        rounding = math.sqrt(d_across**2 + lam * d_away**2)
-        values.append((gap, rounding, (across + d_across) / (2 * math.sqrt(lam)) + away + d_away))
-    gap, rounding, _ = min(values)
-    error = min(e for _, _, e in values) + d_beta
-    exhausted = values[0][0] <= 4 * values[0][1] or gap <= 4 * rounding
-    storing = math.sqrt(s_rho**2 + lam * d_beta**2)
-    return Certificate("gap", gap / whole, rounding / whole, storing / whole, left, norm(g), error, exhausted)
 
 
 def numbers(seed, lam=0.0, weights=False, single=False, pair=False, sides=False, apart=0.0, kind=float, scale=1.0):
@@ -97,11 +24,7 @@ def numbers(seed, lam=0.0, weights=False, single=False, pair=False, sides=False,
         return a + 1j * rng.standard_normal(shape) if kind is complex else a
 
     X, y = draw(7, 4) * [1, 3, 0.5, 2], draw(7)
-    w = (
-        rng.random(7) * np.array([1, 1, 0, 1, 1, 1, 1]) + 0.1 * np.array([1, 1, 0, 1, 1, 1, 1])
-        if weights
-        else np.ones(7)
-    )
+    w = (rng.random(7) + 0.1) * (np.arange(7) != 2) if weights else np.ones(7)
     A = (X.conj().T * w) @ X + lam * np.eye(4)
     beta = np.linalg.solve(A, (X.conj().T * w) @ y) + 0.05 * draw(4)
     if sides:
@@ -146,14 +69,6 @@ def asked(c):
         "apart",
     )
     return _one(*(c[name] for name in names))
-
-
-def same(found, expected):
-    assert (found.kind, found.exhausted) == (expected.kind, expected.exhausted)
-    assert (found.error_bound is None) == (expected.error_bound is None)
-    for name in ("value", "rounding", "storing", "residual_norm", "gradient_norm", "error_bound"):
-        if getattr(expected, name) is not None:
-            assert getattr(found, name) == pytest.approx(getattr(expected, name), rel=1e-11, abs=1e-15), name
 
 
 KINDS = [dict(), dict(weights=True), dict(single=True), dict(apart=0.3), dict(kind=complex), dict(scale=2.0**-1060)]
@@ -272,7 +187,7 @@ def test_no_error_within_the_budget_makes_the_truth_exceed_the_value(lam, how, r
 
 
 def test_constants():
-    assert module.UNIT == np.finfo(float).eps / 2
+    assert np.finfo(float).eps / 2 == module.UNIT
     assert module.ONE == 1
     # NumPy sums 128 numbers as 8 chains of 16, those in pairs, and halves of up to 2³⁶ numbers in pairs
     assert module.PAIRS == 16 + 3 + (36 - 7)

@@ -1,4 +1,4 @@
-"""Looks at an answer, through every layout of X: what they measure against long double, and how much rounding they allow."""
+"""Looks at an answer, by every layout of X: what they measure, against long double, and the rounding they allow."""
 
 import math
 
@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
+from certificates import norm, same, told
 from oracle import close
 from rowcol import kernels
 from rowcol.core.centre import centred
@@ -15,7 +16,6 @@ from rowcol.core.gram import gram
 from rowcol.core.problem import problem
 from rowcol.core.products import products
 from rowcol.core.sums import sums
-from test_certify import norm, same, told
 
 UNIT = 2.0**-53
 RBF = kernels.RBF(gamma=1 / (2 * 1.3**2))

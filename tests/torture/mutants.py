@@ -4,12 +4,11 @@
 (NUMBA_DISABLE_JIT=1), all that is not ours is imported once, and every mutant is a fork of that process, which imports
 rowcol with the mutated module (made in memory: no file is touched) and runs the tests of that module until one fails.
 
-    python tests/torture/mutants.py [--every 7] [--only certify] [--page]
+    python tests/torture/mutants.py [--only certify] [--every 7] [--go-on]
 
 spared.py says which changes are set aside, because they change nothing but speed or are no Python, and why each
 survivor is no hole in the tests. A survivor without a reason, or a reason without a survivor, is an error.
-(mutmut and cosmic-ray start a process a mutant, or rewrite functions that Numba's `overload` finds by name: neither
-would be done within hours here.)
+(An own one: cosmic-ray starts the tests anew for every mutant, mutmut 3 leaves alone what is outside of functions.)
 """
 
 from __future__ import annotations
@@ -26,18 +25,18 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from mutations import HOME, Mutant, mutants
 from spared import ASIDE, SURVIVE
 
-HOME = Path(__file__).parents[2]
-KEPT = HOME / "build" / "torture" / "mutants.jsonl"
+KEPT, PAGE = HOME / "build" / "torture" / "mutants.jsonl", HOME / "docs" / "mutants.md"
 TESTS = {
     "engine/across": ["tests/engine/test_across.py"],
     "engine/alias": ["tests/engine/test_alias.py"],
-    "engine/lines": ["tests/engine/test_lines.py"],
+    "engine/lines": ["tests/engine/test_bodies.py", "tests/engine/test_lines.py"],
     "engine/tiles": ["tests/engine/test_tiles.py"],
     "core/certify": ["tests/core/test_certify.py", "tests/core/test_looks.py"],
 }
@@ -45,154 +44,9 @@ TESTS = {
 SLOW = ["takes_alone_bit_for_bit", "cutting_the_picks"]
 SECONDS = 20.0  # a mutant that takes longer hangs: the tests take one or two
 MEMORY = 6 << 30  # bytes: a mutant that asks for more shall not bring the machine down
-OTHERS = ["numpy", "scipy.sparse.linalg", "scipy.optimize", "numba", "numba.extending", "llvmlite.ir", "sklearn.base"]
-OTHERS += [
-    "threadpoolctl",
-    "pytest",
-    "_pytest.doctest",
-    "hypothesis",
-    "hypothesis.strategies",
-    "mpmath",
-    "concurrent.futures",
-]
-
-ARITHMETIC = {
-    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult, ast.Mod: ast.Mult,
-    ast.Pow: ast.Mult, ast.MatMult: ast.Mult, ast.LShift: ast.RShift, ast.RShift: ast.LShift, ast.BitOr: ast.BitAnd,
-    ast.BitAnd: ast.BitOr, ast.BitXor: ast.BitOr,
-}  # fmt: skip
-COMPARED = {
-    ast.Lt: [ast.LtE, ast.GtE], ast.LtE: [ast.Lt, ast.Gt], ast.Gt: [ast.GtE, ast.LtE], ast.GtE: [ast.Gt, ast.Lt],
-    ast.Eq: [ast.NotEq], ast.NotEq: [ast.Eq], ast.Is: [ast.IsNot], ast.IsNot: [ast.Is],
-}  # fmt: skip
-SWAPPED = {"min": "max", "max": "min", "maximum": "minimum", "minimum": "maximum", "any": "all", "all": "any"}
-REMOVED = {"sqrt", "conj", "abs", "float64"}  # f(x) becomes x
-
-
-class Mutant(NamedTuple):
-    """One change."""
-
-    module: str  # "engine/lines"
-    function: str
-    number: int  # the line it is on
-    line: str  # as it was
-    change: str  # as it is now
-    apply: Any  # makes the change in the parsed module
-
-    def __str__(self) -> str:
-        return f"{self.module}.py:{self.number} {self.function}: `{self.line}` became `{self.change}`"
-
-
-def mutants(module: str) -> tuple[ast.Module, list[Mutant]]:
-    """The parsed module, and all changes of it."""
-    text = (HOME / "src" / "rowcol" / f"{module}.py").read_text()
-    tree = ast.parse(text)
-    found = []
-    for node, function, bound in _code(tree, "", set()):
-        for now, apply in _changes(node, bound):
-            line = text.splitlines()[node.lineno - 1]
-            found.append(Mutant(module, function, node.lineno, _plain(line), _plain(_spliced(line, node, now)), apply))
-    return tree, found
-
-
-def _plain(line: str) -> str:
-    return line.split("  #")[0].strip()
-
-
-def _spliced(line: str, node: Any, now: str) -> str:
-    """A line with what a node is now in place of what it was; of a node of several lines, just that."""
-    if node.end_lineno != node.lineno:
-        return now
-    raw = line.encode()
-    return (raw[: node.col_offset] + now.encode() + raw[node.end_col_offset :]).decode()
-
-
-def _code(node: ast.AST, function: str, bound: set[str]) -> Iterator[tuple[Any, str, set[str]]]:
-    """Nodes that run, each with the function it is in and the names that are bound before it."""
-    if isinstance(node, ast.FunctionDef):
-        function, inside = f"{function}.{node.name}".strip("."), {a.arg for a in node.args.args}
-        for statement in node.body:
-            yield from _code(statement, function, inside)
-        return
-    if isinstance(node, (ast.ClassDef, ast.Import, ast.ImportFrom)):
-        return
-    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):  # a docstring
-        return
-    yield node, function, set(bound)
-    for name, value in ast.iter_fields(node):
-        if name not in ("annotation", "returns", "decorator_list"):
-            for child in value if isinstance(value, list) else [value]:
-                if isinstance(child, ast.AST):
-                    yield from _code(child, function, bound)
-    bound |= {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-
-
-def _changes(node: Any, bound: set[str]) -> Iterator[tuple[str, Any]]:
-    """What the node is now, and how to make it so, in place."""
-
-    def put(field: str, value: Any) -> tuple[str, Any]:
-        kept = getattr(node, field)
-        setattr(node, field, value)
-        text = ast.unparse(node).splitlines()[0]
-        setattr(node, field, kept)
-        return text, lambda: setattr(node, field, value)
-
-    def whole(value: ast.AST) -> tuple[str, Any]:
-        def apply() -> None:
-            ast.copy_location(value, node)
-            node.__class__, node.__dict__ = value.__class__, {**value.__dict__}
-            ast.fix_missing_locations(node)
-
-        text = ast.unparse(value)
-        return f"({text})" if isinstance(value, (ast.BinOp, ast.BoolOp, ast.Compare, ast.IfExp)) else text, apply
-
-    match node:
-        case ast.BinOp() | ast.AugAssign() if type(node.op) in ARITHMETIC:
-            yield put("op", ARITHMETIC[type(node.op)]())
-        case ast.BoolOp():
-            yield put("op", ast.Or() if isinstance(node.op, ast.And) else ast.And())
-        case ast.UnaryOp(operand=operand) if not isinstance(operand, ast.Constant):
-            yield whole(operand)
-        case ast.Compare(ops=[op]):
-            for other in COMPARED.get(type(op), []):
-                yield put("ops", [other()])
-        case ast.Compare(ops=ops):
-            for k, op in enumerate(ops):
-                for other in COMPARED.get(type(op), []):
-                    yield put("ops", [*ops[:k], other(), *ops[k + 1 :]])
-        case ast.Constant(value=bool(value)):
-            yield put("value", not value)
-        case ast.Constant(value=int(value)):
-            yield put("value", value + 1)
-            yield put("value", value - 1)
-        case ast.Constant(value=float(value)):
-            if value + 1.0 != value:
-                yield put("value", value + 1.0)
-            if value:
-                yield put("value", -value)
-        case ast.Call(func=ast.Name(id="range"), args=args):
-            k = 0 if len(args) == 1 else 1
-            less = ast.BinOp(args[k], ast.Sub(), args[2] if len(args) == 3 else ast.Constant(1))
-            yield put("args", [*args[:k], less, *args[k + 1 :]])
-            if k and not isinstance(args[0], ast.Constant):
-                yield put("args", [ast.BinOp(args[0], ast.Add(), ast.Constant(1)), *args[1:]])
-        case ast.Call(func=ast.Name(id=name) as func, args=args) if name in SWAPPED and len(args) > 1:
-            yield put("func", ast.Name(SWAPPED[name], func.ctx))
-        case ast.Call(func=ast.Attribute(attr=name) as func) if name in SWAPPED:
-            yield put("func", ast.Attribute(func.value, SWAPPED[name], func.ctx))
-        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=[arg]) if name in REMOVED:
-            yield whole(arg)
-    if isinstance(node, (ast.If, ast.IfExp, ast.While)) and not isinstance(node.test, (ast.Compare, ast.UnaryOp)):
-        yield put("test", ast.UnaryOp(ast.Not(), node.test))
-    if isinstance(node, (ast.AugAssign, ast.Expr, ast.Raise, ast.Break, ast.Continue)) or (
-        isinstance(node, ast.Assign) and bound and _again(node, bound)
-    ):
-        yield whole(ast.Pass())
-
-
-def _again(node: ast.Assign, bound: set[str]) -> bool:
-    """Is nothing named here that was not before? Then the statement can go without a NameError."""
-    return all(n.id in bound for t in node.targets for n in ast.walk(t) if isinstance(n, ast.Name))
+OTHERS = "numpy scipy.sparse.linalg scipy.optimize numba numba.extending llvmlite.ir sklearn.base threadpoolctl pytest"
+OTHERS += " _pytest.doctest hypothesis hypothesis.strategies concurrent.futures"
+Table = dict[str, list[tuple[str, str, str]]]
 
 
 def mutated(tree: ast.Module, mutant: Mutant | None) -> Any:
@@ -256,66 +110,119 @@ def _tested(tree: ast.Module, mutant: Mutant | None, module: str, told: Path | N
     return int(pytest.main([*quick, "-m", "not slow", "-k", f"not ({unless})", *TESTS[module]]))
 
 
-def spared(one: Mutant, table: dict[str, list[tuple[str, str, str]]]) -> str | None:
-    """The reason this mutant is in a table of spared.py, if it is: by its function, its line, or what became of it."""
+def spared(one: Mutant, table: Table) -> str | None:
+    """The reason this mutant is in a table of spared.py, if it is: by its line, or what became of it."""
     for reason, places in table.items():
         for module, function, text in places:
-            if (module, function) == (one.module, one.function) and text in ("*", one.line, one.change):
+            there = (module, function) == (one.module, one.function)
+            if there and (text in (one.line, one.change) or (text[-1] == "*" and one.line.startswith(text[:-1]))):
                 return reason
     return None
 
 
-def judged(chosen: list[tuple[ast.Module, Mutant]], seconds: float, kept: Path | None = None) -> dict[str, str]:
-    """What became of each; `kept` has what an earlier run found, and gets what this one finds."""
-    found = dict(map(json.loads, kept.read_text().splitlines())) if kept and kept.exists() else {}
+def judged(chosen: list[tuple[ast.Module, Mutant]], seconds: float, go_on: bool) -> dict[str, str]:
+    """What became of each, also in KEPT; there is what an earlier run found, to go on from."""
+    found = dict(map(json.loads, KEPT.read_text().splitlines())) if go_on and KEPT.exists() else {}
+    KEPT.parent.mkdir(parents=True, exist_ok=True)
     until = time.monotonic() + seconds
-    for tree, one in chosen:
-        if str(one) not in found and time.monotonic() < until:
-            found[str(one)] = alive(tree, one, one.module)
-            if found[str(one)] == "survived" and spared(one, SURVIVE) is None:
-                print(f"survived: {one}", flush=True)
-            if kept:
-                with kept.open("a") as file:
-                    file.write(json.dumps([str(one), found[str(one)]]) + "\n")
-    return found
+    with KEPT.open("a" if go_on else "w") as file:
+        for tree, one in chosen:
+            if str(one) not in found and time.monotonic() < until:
+                found[str(one)] = alive(tree, one, one.module)
+                if found[str(one)] == "survived" and spared(one, SURVIVE) is None:
+                    print(f"survived: {one}", flush=True)
+                print(json.dumps([str(one), found[str(one)]]), file=file, flush=True)
+    return {str(one): found[str(one)] for _, one in chosen if str(one) in found}
 
 
-def prepare() -> None:
+def prepare(modules: Iterable[str]) -> None:
     """Import all that is not ours, for the forks; where the tests do not pass as it is, there is nothing to learn."""
-    for name in OTHERS:
+    os.environ |= {"NUMBA_DISABLE_JIT": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+    os.environ |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # to find plugins takes every start longer than its tests
+    sys.path.insert(0, str(HOME / "src"))
+    os.chdir(HOME)
+    for name in OTHERS.split():
         importlib.import_module(name)
     assert "rowcol" not in sys.modules, "a fork must import rowcol by itself"
+    for module in modules:
+        assert alive(mutants(module)[0], None, module) == "survived", f"the tests of {module} fail as it is"
 
 
-def everything(only: str = "", every: int = 1) -> tuple[list[tuple[ast.Module, Mutant]], list[Mutant]]:
+def everything(only: str = "") -> tuple[list[tuple[ast.Module, Mutant]], list[Mutant]]:
     """Mutants to judge, and those set aside."""
     chosen, aside = [], []
-    for module in TESTS:
+    for module in (one for one in TESTS if only in one):
         tree, made = mutants(module)
-        if only in module:
-            aside += [one for one in made if spared(one, ASIDE)]
-            chosen += [(tree, one) for one in made if not spared(one, ASIDE)]
-    return chosen[::every], aside
+        aside += [one for one in made if spared(one, ASIDE)]
+        chosen += [(tree, one) for one in made if not spared(one, ASIDE)]
+    return chosen, aside
 
 
-def main() -> None:
+def stale(table: Table, there: list[Mutant]) -> list[str]:
+    """Places in a table of spared.py that no mutant is at."""
+    places = {(reason, place) for reason, places in table.items() for place in places}
+    return sorted(str(place) for reason, place in places if not any(spared(one, {reason: [place]}) for one in there))
+
+
+def told(table: Table, there: list[Mutant]) -> str:
+    """Markdown: each reason, and the mutants it is given for, by their lines."""
+    lines = []
+    for reason in table:
+        lines += ["", f"**{reason[0].upper()}{reason[1:]}.**", ""]
+        named = Counter(
+            f"`{one.line}` in {one.module}.py" + (f", `{one.function}`" if one.function else "")
+            for one in there
+            if spared(one, table) == reason
+        )
+        lines += [f"- {name}" + (f" ({count} changes)" if count > 1 else "") for name, count in named.items()]
+    return "\n".join(lines).strip()
+
+
+def report(chosen: list[tuple[ast.Module, Mutant]], aside: list[Mutant], found: dict[str, str]) -> bool:
+    """Write the counts and the pages; is all well?"""
+    from conftest import note  # not before: the forks have a conftest of their own
+
+    survivors = [one for _, one in chosen if found[str(one)] == "survived"]
+    loose = [one for one in survivors if spared(one, SURVIVE) is None]
+    count = Counter(found[str(one)] for _, one in chosen)
+    share = 1 - len(survivors) / len(chosen)
+    note(
+        "mutants", mutants=len(chosen) + len(aside), set_aside=len(aside), killed=count["killed"],
+        timed_out=count["timed out"], survived_with_a_reason=len(survivors) - len(loose),
+        survived_without_one=len(loose), killed_or_timed_out_of_those_not_set_aside=f"{100 * share:.1f} %",
+    )  # fmt: skip
+    text = PAGE.read_text()
+    for mark, content in (("survivors", told(SURVIVE, survivors)), ("aside", told(ASIDE, aside))):
+        start, rest = text.split(f"<!-- {mark} -->")
+        text = f"{start}<!-- {mark} -->\n\n{content}\n\n<!-- end -->{rest.split('<!-- end -->', 1)[1]}"
+    PAGE.write_text(text)
+    old = stale(SURVIVE, survivors) + stale(ASIDE, aside)
+    print(f"{share:.1%} of {len(chosen)} killed; without a reason {len(loose)}; reasons that nothing needs: {old}")
+    return share >= 0.9 and not loose and not old
+
+
+def main() -> int:
     """See the top of this file."""
     said = argparse.ArgumentParser(description="Change one thing at a time, and see whether a test minds.")
     said.add_argument("--only", default="", help="modules whose name has this")
     said.add_argument("--every", type=int, default=1, help="every so many mutants only")
+    said.add_argument("--change", action="append", help="this one only: the line as the mutant has it")
     said.add_argument("--minutes", type=float, default=60.0, help="stop after so many")
     said.add_argument("--go-on", action="store_true", help="with what an earlier run has not judged")
     asked = said.parse_args()
-    prepare()
-    KEPT.parent.mkdir(parents=True, exist_ok=True)
-    if not asked.go_on:
-        KEPT.unlink(missing_ok=True)
-    began, (chosen, aside) = time.monotonic(), everything(asked.only, asked.every)
-    for module in TESTS:
-        assert asked.only not in module or alive(mutants(module)[0], None, module) == "survived", f"{module}: as it is"
-    found = judged(chosen, 60 * asked.minutes, KEPT)
-    print(f"{time.monotonic() - began:.0f} s: {dict(Counter(found.values()))}, {len(aside)} set aside")
+    began, (chosen, aside) = time.monotonic(), everything(asked.only)
+    if asked.change:
+        trees = {one.module: tree for tree, one in chosen}
+        made = [one for _, one in chosen] + aside
+        chosen = [(trees[one.module], one) for one in made if one.change in asked.change]
+    chosen = chosen[:: asked.every]
+    prepare(dict.fromkeys(one.module for _, one in chosen))
+    found = judged(chosen, 60 * asked.minutes, asked.go_on)
+    print(f"{len(found)} of {len(chosen)} in {time.monotonic() - began:.0f} s: {dict(Counter(found.values()))}")
+    if asked.only or asked.change or asked.every > 1 or len(found) < len(chosen):
+        return int(any(found.get(str(one)) == "survived" and not spared(one, SURVIVE) for _, one in chosen))
+    return int(not report(chosen, aside, found))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
