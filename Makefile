@@ -15,7 +15,7 @@ define CHROMIUM
 endef
 
 .PHONY: demo test check slow nojit docs pictures transcript speed bench bench-page bench-kernel bench-ridge paper ridge flights examples \
-	release oldest newest torture clean
+	release oldest newest torture mutants clean
 
 demo: $(READY)  ## solve the named problems by rows, by columns and by both; draw the picture
 	$(BIN)/python examples/demo.py
@@ -34,6 +34,11 @@ slow: $(READY)  ## statistical tests and large ones
 torture: $(READY)  ## hostile inputs, faults and fuzzing, in full, and the counts of docs/trust.md: an hour or so
 	rm -rf build/torture
 	ROWCOL_TORTURE=full OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal --durations=20 tests/torture -m ''
+	$(BIN)/python tests/torture/page.py
+
+mutants: $(READY)  ## change one thing of the engine or of certificates at a time: does a test mind? docs/mutants.md; half an hour or so
+	rm -f build/torture/tally.jsonl
+	$(BIN)/python tests/torture/mutants.py
 	$(BIN)/python tests/torture/page.py
 
 nojit: $(READY)  ## the engine's tests as plain Python

@@ -1,8 +1,8 @@
 """Do the tests test? Change one small thing of the engine or of a certificate at a time, and see whether a test minds.
 
-`make mutants` does so for every change there is, in under an hour on one core: the engine runs as plain Python
-(NUMBA_DISABLE_JIT=1), all that is not ours is imported once, and every mutant is a fork of that process, which imports
-rowcol with the mutated module (made in memory: no file is touched) and runs the tests of that module until one fails.
+`make mutants` does so for every change there is: rowcol and the tests of a module are imported once, the engine as
+plain Python (NUMBA_DISABLE_JIT=1), and every mutant is a fork of that process, which takes the mutated functions' code
+in place of the original (in memory: no file is touched) and runs the tests until one fails.
 
     python tests/torture/mutants.py [--only certify] [--every 7] [--go-on]
 
@@ -15,24 +15,21 @@ from __future__ import annotations
 
 import argparse
 import ast
-import importlib
-import importlib.machinery
-import importlib.util
 import json
 import os
 import resource
 import signal
 import sys
 import time
+import types
 from collections import Counter
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from mutations import HOME, Mutant, mutants
 from spared import ASIDE, SURVIVE
 
-KEPT, PAGE = HOME / "build" / "torture" / "mutants.jsonl", HOME / "docs" / "mutants.md"
+PAGE = HOME / "docs" / "mutants.md"
 TESTS = {
     "engine/across": ["tests/engine/test_across.py"],
     "engine/alias": ["tests/engine/test_alias.py"],
@@ -41,73 +38,94 @@ TESTS = {
     "core/certify": ["tests/core/test_certify.py", "tests/core/test_looks.py"],
 }
 # hundreds of examples each, as plain Python: seconds a mutant
-SLOW = ["takes_alone_bit_for_bit", "cutting_the_picks"]
-SECONDS = 20.0  # a mutant that takes longer hangs: the tests take one or two
+SLOW = "takes_alone_bit_for_bit or cutting_the_picks"
+SECONDS = 20  # of computing: a mutant that takes longer hangs, as the tests take one or two
 MEMORY = 6 << 30  # bytes: a mutant that asks for more shall not bring the machine down
-OTHERS = "numpy scipy.sparse.linalg scipy.optimize numba numba.extending llvmlite.ir sklearn.base threadpoolctl pytest"
-OTHERS += " _pytest.doctest hypothesis hypothesis.strategies concurrent.futures"
 Table = dict[str, list[tuple[str, str, str]]]
 
 
-def mutated(tree: ast.Module, mutant: Mutant | None) -> Any:
+def mutated(tree: ast.Module, mutant: Mutant | None) -> types.CodeType:
     """The code of a module after the change, which stays in the tree: for a fork."""
     if mutant is not None:
         mutant.apply()
     return compile(ast.fix_missing_locations(tree), "mutant", "exec")
 
 
-class Finder(importlib.machinery.SourceFileLoader):
-    """Imports one module as given code."""
-
-    def __init__(self, name: str, path: str, code: Any):
-        super().__init__(name, path)
-        self.code = code
-
-    def get_code(self, fullname: str) -> Any:
-        """The mutant, in place of what the file has."""
-        return self.code
-
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        """Ours, for this name only."""
-        return importlib.util.spec_from_loader(name, self) if name == self.name else None
-
-
-def alive(tree: ast.Module, mutant: Mutant | None, module: str, told: Path | None = None) -> str:
-    """Run the tests of a module on a mutant of it, in a fork: "survived", "killed" or "timed out"."""
-    child = os.fork()
-    if child == 0:
-        code = 3
-        try:
-            code = _tested(tree, mutant, module, told)
-        finally:
-            os._exit(code)
-    until = time.monotonic() + SECONDS
-    while time.monotonic() < until:
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
-            return "survived" if status == 0 else "killed"
-        time.sleep(0.005)
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    return "timed out"
-
-
-def _tested(tree: ast.Module, mutant: Mutant | None, module: str, told: Path | None) -> int:
-    import pytest
-
-    out = os.open(told or os.devnull, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-    os.dup2(out, 1)
-    os.dup2(out, 2)
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    resource.setrlimit(resource.RLIMIT_CPU, (int(2 * SECONDS), int(2 * SECONDS)))
-    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = (
-        "1"  # plugins are found anew by every start, which takes longer than tests
-    )
+def become(module: str, code: types.CodeType, constants: bool) -> None:
+    """Let every function of an imported module be as the code has it, for all who have imported it; and constants."""
     name = "rowcol." + module.replace("/", ".")
-    sys.meta_path.insert(0, Finder(name, str(HOME / "src" / "rowcol" / f"{module}.py"), mutated(tree, mutant)))
-    quick = ["-x", "-q", "-o", "addopts=", "-p", "no:cacheprovider", "--assert=plain", "--tb=line"]
-    unless = " or ".join(["slow_as_python", *SLOW])
-    return int(pytest.main([*quick, "-m", "not slow", "-k", f"not ({unless})", *TESTS[module]]))
+    there = vars(sys.modules[name])
+    bodies = {c.co_qualname: c for c in code.co_consts if isinstance(c, types.CodeType)}
+    for f in list(there.values()):
+        if isinstance(f, types.FunctionType) and f.__module__ == name and f.__qualname__ in bodies:
+            f.__code__ = bodies[f.__qualname__]
+    if constants:
+        fresh: dict[str, Any] = {"__name__": name, "__package__": name.rpartition(".")[0]}
+        exec(code, fresh)
+        for key, old in list(there.items()):
+            if isinstance(old, (int, float)) and fresh[key] != old:
+                for one in list(sys.modules.values()):
+                    if getattr(one, "__dict__", {}).get(key) is old:
+                        setattr(one, key, fresh[key])
+
+
+class Judge:
+    """In place of pytest's loop over the tests: on every mutant of a module, in a fork, until one fails."""
+
+    def __init__(
+        self, module: str, tree: ast.Module, chosen: list[Mutant], found: dict[str, str], kept: Any, until: float
+    ):
+        self.module, self.tree, self.chosen, self.found, self.kept, self.until = (
+            module,
+            tree,
+            chosen,
+            found,
+            kept,
+            until,
+        )
+
+    def pytest_runtestloop(self, session: Any) -> bool:
+        """The hook."""
+        self.items = list(session.items)
+        assert self.judged(session, None) == "survived", f"the tests of {self.module} fail as it is"
+        for one in self.chosen:
+            if str(one) not in self.found and time.monotonic() < self.until:
+                self.found[str(one)] = self.judged(session, one)
+                if self.found[str(one)] == "survived" and spared(one, SURVIVE) is None:
+                    print(f"survived: {one}", flush=True)
+                print(json.dumps([str(one), self.found[str(one)]]), file=self.kept, flush=True)
+        return True
+
+    def judged(self, session: Any, mutant: Mutant | None) -> str:
+        """What becomes of one mutant."""
+        child = os.fork()
+        if child == 0:
+            os._exit(self.tried(session, mutant))
+        _, status = os.waitpid(child, 0)
+        if os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGXCPU, signal.SIGKILL):
+            return "timed out"
+        if os.WIFEXITED(status) and 0 < os.WEXITSTATUS(status) <= len(self.items):  # who killed one, kills the next
+            self.items.insert(0, self.items.pop(os.WEXITSTATUS(status) - 1))
+        return "survived" if status == 0 else "killed"
+
+    def tried(self, session: Any, mutant: Mutant | None) -> int:
+        """In the fork: which of the tests failed first, from one on, or none; 255 for what is no program."""
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 1)
+        os.dup2(nowhere, 2)
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
+        signal.alarm(10 * SECONDS)  # and one that waits, without computing
+        try:
+            become(self.module, mutated(self.tree, mutant), mutant is not None and not mutant.function)
+            for k, item in enumerate(self.items):
+                after = self.items[k + 1] if k + 1 < len(self.items) else None
+                item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
+                if session.testsfailed:
+                    return min(k + 1, 254)
+        except BaseException:
+            return 255
+        return 0
 
 
 def spared(one: Mutant, table: Table) -> str | None:
@@ -120,32 +138,24 @@ def spared(one: Mutant, table: Table) -> str | None:
     return None
 
 
-def judged(chosen: list[tuple[ast.Module, Mutant]], seconds: float, go_on: bool) -> dict[str, str]:
-    """What became of each, also in KEPT; there is what an earlier run found, to go on from."""
-    found = dict(map(json.loads, KEPT.read_text().splitlines())) if go_on and KEPT.exists() else {}
-    KEPT.parent.mkdir(parents=True, exist_ok=True)
-    until = time.monotonic() + seconds
-    with KEPT.open("a" if go_on else "w") as file:
-        for tree, one in chosen:
-            if str(one) not in found and time.monotonic() < until:
-                found[str(one)] = alive(tree, one, one.module)
-                if found[str(one)] == "survived" and spared(one, SURVIVE) is None:
-                    print(f"survived: {one}", flush=True)
-                print(json.dumps([str(one), found[str(one)]]), file=file, flush=True)
-    return {str(one): found[str(one)] for _, one in chosen if str(one) in found}
-
-
-def prepare(modules: Iterable[str]) -> None:
-    """Import all that is not ours, for the forks; where the tests do not pass as it is, there is nothing to learn."""
+def judged(chosen: list[tuple[ast.Module, Mutant]], seconds: float, kept: Path, go_on: bool) -> dict[str, str]:
+    """What became of each, also in a file; there is what an earlier run found, to go on from."""
     os.environ |= {"NUMBA_DISABLE_JIT": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-    os.environ |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # to find plugins takes every start longer than its tests
     sys.path.insert(0, str(HOME / "src"))
+    sys.path.remove(str(HOME / "tests" / "torture"))  # its conftest.py is not that of the tests
     os.chdir(HOME)
-    for name in OTHERS.split():
-        importlib.import_module(name)
-    assert "rowcol" not in sys.modules, "a fork must import rowcol by itself"
-    for module in modules:
-        assert alive(mutants(module)[0], None, module) == "survived", f"the tests of {module} fail as it is"
+    import pytest
+
+    found = dict(map(json.loads, kept.read_text().splitlines())) if go_on and kept.exists() else {}
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    until = time.monotonic() + seconds
+    quiet = ["-x", "-q", "-s", "-o", "addopts=", "-p", "no:cacheprovider", "--assert=plain", "--tb=no", "--no-summary"]
+    with kept.open("a" if go_on else "w") as file:
+        for module in dict.fromkeys(one.module for _, one in chosen):
+            own = [(tree, one) for tree, one in chosen if one.module == module]
+            judge = Judge(module, own[0][0], [one for _, one in own], found, file, until)
+            pytest.main([*quiet, "-m", "not slow", "-k", f"not ({SLOW})", *TESTS[module]], plugins=[judge])
+    return {str(one): found[str(one)] for _, one in chosen if str(one) in found}
 
 
 def everything(only: str = "") -> tuple[list[tuple[ast.Module, Mutant]], list[Mutant]]:
@@ -180,7 +190,9 @@ def told(table: Table, there: list[Mutant]) -> str:
 
 def report(chosen: list[tuple[ast.Module, Mutant]], aside: list[Mutant], found: dict[str, str]) -> bool:
     """Write the counts and the pages; is all well?"""
-    from conftest import note  # not before: the forks have a conftest of their own
+    sys.path.insert(0, str(HOME / "tests" / "torture"))
+    sys.modules.pop("conftest", None)
+    from conftest import note
 
     survivors = [one for _, one in chosen if found[str(one)] == "survived"]
     loose = [one for one in survivors if spared(one, SURVIVE) is None]
@@ -209,6 +221,7 @@ def main() -> int:
     said.add_argument("--change", action="append", help="this one only: the line as the mutant has it")
     said.add_argument("--minutes", type=float, default=60.0, help="stop after so many")
     said.add_argument("--go-on", action="store_true", help="with what an earlier run has not judged")
+    said.add_argument("--kept", type=Path, default=HOME / "build" / "torture" / "mutants.jsonl", help="what was found")
     asked = said.parse_args()
     began, (chosen, aside) = time.monotonic(), everything(asked.only)
     if asked.change:
@@ -216,8 +229,7 @@ def main() -> int:
         made = [one for _, one in chosen] + aside
         chosen = [(trees[one.module], one) for one in made if one.change in asked.change]
     chosen = chosen[:: asked.every]
-    prepare(dict.fromkeys(one.module for _, one in chosen))
-    found = judged(chosen, 60 * asked.minutes, asked.go_on)
+    found = judged(chosen, 60 * asked.minutes, asked.kept, asked.go_on)
     print(f"{len(found)} of {len(chosen)} in {time.monotonic() - began:.0f} s: {dict(Counter(found.values()))}")
     if asked.only or asked.change or asked.every > 1 or len(found) < len(chosen):
         return int(any(found.get(str(one)) == "survived" and not spared(one, SURVIVE) for _, one in chosen))
