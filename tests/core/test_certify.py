@@ -9,9 +9,9 @@ import math
 import numpy as np
 import pytest
 
-from certificates import TINY, gains, norm, same, told
+from certificates import TINY, UNIT, gains, norm, same, told
 from rowcol.core import certify as module
-from rowcol.core.certify import _one
+from rowcol.core.certify import _faint, _one
 from rowcol.core.problem import problem
 
 
@@ -127,6 +127,37 @@ def test_exhausted_is_where_rounding_is_a_third_or_so_of_what_is_left(lam, pair)
     assert (seen[0], seen[-1]) == (False, True)
 
 
+def test_exhausted_by_the_pair_alone_and_by_the_residual_alone():
+    """A slope that is large, whatever ρ is: then only the pair can tell, or ρ itself."""
+    seen = {"pair": [], "residual": []}
+    for t in np.geomspace(1e-4, 1, 80):
+        c = numbers(2, 0.7, pair=True)
+        alpha = c["pair"][0]
+        c |= dict(slope=1e4 * c["slope"], rho=0.7 * alpha * (1 + t), pair=(alpha, c["beta"]), units=(1e-3, 1e-3))
+        seen["pair"].append((asked(c).exhausted, bool(told(c).exhausted)))
+        c = numbers(2) | dict(slope=1e6 * numbers(2)["slope"], units=(0.5 * t, 0.0))
+        seen["residual"].append((asked(c).exhausted, bool(told(c).exhausted)))
+    for name, pairs in seen.items():
+        assert {expected for _, expected in pairs} == {False, True}, name
+        assert all(found == expected for found, expected in pairs), name
+
+
+@pytest.mark.parametrize("lam", [1e-3, 0.7, 40.0])
+def test_sums_without_rounding_leave_that_of_the_penalty(lam):
+    for how in ({}, {"pair": True}, {"pair": True, "weights": True}):
+        c = numbers(1, lam, **how) | dict(units=(0.0, 0.0))
+        same(asked(c), told(c))
+
+
+@pytest.mark.parametrize("lam", [0.0, 0.7])
+def test_an_exact_solution_by_exact_sums(lam):
+    c = numbers(0, lam) | dict(units=(0.0, 0.0), rho=np.zeros(7))
+    c["slope"] = lam * c["beta"]
+    same(asked(c), told(c))
+    assert asked(c).value <= 1e-15
+    assert asked(c).exhausted
+
+
 @pytest.mark.parametrize("lam", [0.0, 0.7])
 def test_nothing_asked_and_nothing_answered(lam):
     c = numbers(0, lam)
@@ -151,6 +182,9 @@ def test_columns_of_zeros_count_for_nothing_unless_their_slope_does():
     assert asked(c).kind == "residual"
     c["column"] = np.zeros(4)
     same(asked(c), told(c))
+    c["slope"] = np.zeros(4)
+    same(asked(c), told(c))
+    assert asked(c).kind == "gradient"
 
 
 def test_a_residual_that_rounding_could_have_made_has_no_angle():
@@ -191,3 +225,13 @@ def test_constants():
     assert module.ONE == 1
     # NumPy sums 128 numbers as 8 chains of 16, those in pairs, and halves of up to 2³⁶ numbers in pairs
     assert module.PAIRS == 16 + 3 + (36 - 7)
+
+
+@pytest.mark.parametrize("single", [False, True])
+def test_numbers_are_faint_where_half_a_place_of_all_of_them_is_more_than_rounding(single):
+    c = numbers(0, single=single)
+    for times, faint in ((0.9, False), (1.1, True)):
+        tiny = times * UNIT * 3.0  # √4 entries of 3 each, beside ‖β‖ = 6
+        scale = TINY[single] / tiny
+        found = _faint(c["problem"], np.full(4, 3.0), scale)
+        assert found == pytest.approx(tiny if faint else 0.0, rel=1e-12, abs=0)

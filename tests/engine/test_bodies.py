@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from oracle import close, double, make_lines, vectors
+from rowcol.core.view import col_lines
 from rowcol.engine import lines as engine
-from rowcol.engine.lines import RUN, Dense, Lookup
+from rowcol.engine.lines import RUN, Dense, Lookup, Woven
 
 KINDS = ["dense", "sparse"]
 descend, misfits, norms, pulls, pushes, residuals = (
@@ -147,3 +149,33 @@ def test_passes_keep_to_their_lines(rng):
         np.testing.assert_allclose(r[:, part], rho[:, part])
         assert (np.delete(r, np.r_[part], axis=1) == 7).all()
         np.testing.assert_allclose(total, ((abs(s) @ abs(X[part]).T) ** 2).sum(axis=1), atol=1e-14)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+def test_woven_lines_are_columns_then_rows_that_chase_what_is_left(kind, dtype, rng):
+    """Columns see s[:n]; rows see s[n:], and their pull is less by conj(s_i): they chase y_i + s_i."""
+    n, p = 4, 3
+    X, row = make_lines(kind, dtype, (n, p), rng, 0.9)
+    Z = sp.csr_array(X) if kind == "sparse" else X
+    lines, s = Woven(col_lines(Z)[0], row), vectors(1, n + p, dtype, rng)[0]
+    step = vectors(1, 1, dtype, rng)[0, 0]
+    assert engine.extent(lines) == n + p
+
+    def pulled(i, s):
+        return X[:, i] @ s[:n] if i < p else X[i - p] @ s[n:] - s[i - p].conj()
+
+    def pushed(i, s):
+        along = np.concatenate([X[:, i].conj(), np.zeros(p)] if i < p else [np.zeros(n), X[i - p].conj()])
+        return s + step * along
+
+    for i in range(n + p):
+        close(engine.norm2(lines, i), (abs(X[:, i] if i < p else X[i - p]) ** 2).sum())
+        close(engine.pull(lines, i, s), pulled(i, s))
+        here = s.copy()
+        engine.push(lines, i, step, here)
+        close(here, pushed(i, s))
+        for after in range(n + p):
+            here = s.copy()
+            close(engine.push_pull(lines, i, step, after, here), pulled(after, pushed(i, s)))
+            close(here, pushed(i, s))

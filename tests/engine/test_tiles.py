@@ -40,7 +40,7 @@ def in_tiles(X, width, dtype):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("d", [1, 2, 3, 4, 6, 9])
+@pytest.mark.parametrize("d", [1, 2, 3, 4, 6, 8, 9])
 @pytest.mark.parametrize(("base", "truth"), BASES, ids=lambda v: getattr(v, "__name__", "truth"))
 def test_bases(base, truth, d, dtype):
     rng = np.random.default_rng(0)
@@ -138,3 +138,50 @@ def test_a_ratio_of_nothing_is_nothing():
     out = np.full((4, 4), np.nan)
     tiles.fill(base, tiles.Identity(0.0), zeros, np.zeros(4), 0, 4, zeros, np.zeros(4), 4, out)
     assert not out.any()
+
+
+@pytest.mark.parametrize("width", range(1, 11))
+def test_every_remainder(width):
+    """Tiles of any width, the last one full or not, for one vector and for several: the same as the matrix."""
+    fill, band, spend = (getattr(f, "py_func", f) for f in (tiles.fill, tiles.band, tiles.spend))
+    rng = np.random.default_rng(width)
+    base, shape = tiles.Square(1.0), tiles.Decay(0.0)
+    for n in (2 * width, 2 * width + 1, max(3 * width - 1, 2 * width)):
+        X = rng.random((n, 2))
+        T, _ = in_tiles(X, width, np.float64)
+        c = 0.1 * rng.random((len(T), width))
+        offset = c.ravel()[:n]
+        K = np.exp2(-((X[:, None] - X) ** 2).sum(axis=-1) - offset[:, None] - offset)
+        m = min(width, n)
+        for start in range(m):
+            out = np.full((m - start, width), np.nan)
+            fill(base, shape, T[0], c[0], start, m, T[1], c[1], width, out)
+            np.testing.assert_allclose(out, K[start:m, width : 2 * width], rtol=1e-14)
+        for q in (1, 2, 3):
+            v = rng.standard_normal((q, n))
+            out, image = rng.standard_normal((q, m)), rng.standard_normal((q, n - width))
+            wanted = out + v[:, width:] @ K[width:, :m], image + v[:, :m] @ K[:m, width:]
+            alone = out.copy()
+            args = base, shape, T[0], c[0], m, T, c, n, 1, len(T), v[:, :m].copy(), v
+            band(*args, alone, np.empty((q, 0)))
+            np.testing.assert_allclose(alone, wanted[0], rtol=1e-13, atol=1e-13)
+            band(*args, out, image)
+            np.testing.assert_allclose(out, wanted[0], rtol=1e-13, atol=1e-13)
+            np.testing.assert_allclose(image, wanted[1], rtol=1e-13, atol=1e-13)
+            for w in {1, n - width}:
+                tile = np.ascontiguousarray(K[:m, width : width + w])
+                out, image = rng.standard_normal((q, m)), rng.standard_normal((q, w))
+                wanted = out + v[:, width : width + w] @ tile.T, image + v[:, :m] @ tile
+                alone = out.copy()
+                spend(tile, v[:, :m].copy(), v, width, alone, np.empty((q, 0)))
+                np.testing.assert_allclose(alone, wanted[0], rtol=1e-13, atol=1e-13)
+                spend(tile, v[:, :m].copy(), v, width, out, image)
+                np.testing.assert_allclose(out, wanted[0], rtol=1e-13, atol=1e-13)
+                np.testing.assert_allclose(image, wanted[1], rtol=1e-13, atol=1e-13)
+
+
+def test_bases_of_others_are_bent_with_what_each_point_adds(rng):
+    t, a, b = rng.random((3, 5)), rng.random(3), rng.random(5)
+    bent = t.copy()
+    tiles.bend(tiles.Identity(0.0), a, b, bent)
+    np.testing.assert_allclose(bent, t + a[:, None] + b, rtol=1e-15)

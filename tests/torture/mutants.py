@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import ast
 import json
+import numbers
 import os
 import resource
 import signal
@@ -35,7 +36,9 @@ TESTS = {
     "engine/alias": ["tests/engine/test_alias.py"],
     "engine/lines": ["tests/engine/test_bodies.py", "tests/engine/test_lines.py"],
     "engine/tiles": ["tests/engine/test_tiles.py"],
-    "core/certify": ["tests/core/test_certify.py", "tests/core/test_looks.py"],
+    "core/certify": [
+        f"tests/core/test_{name}.py" for name in ("certify", "looks", "half_looks", "kernel_looks", "no_looks")
+    ],
 }
 # hundreds of examples each, as plain Python: seconds a mutant
 SLOW = "takes_alone_bit_for_bit or cutting_the_picks"
@@ -63,7 +66,7 @@ def become(module: str, code: types.CodeType, constants: bool) -> None:
         fresh: dict[str, Any] = {"__name__": name, "__package__": name.rpartition(".")[0]}
         exec(code, fresh)
         for key, old in list(there.items()):
-            if isinstance(old, (int, float)) and fresh[key] != old:
+            if isinstance(old, numbers.Number) and fresh[key] != old:
                 for one in list(sys.modules.values()):
                     if getattr(one, "__dict__", {}).get(key) is old:
                         setattr(one, key, fresh[key])

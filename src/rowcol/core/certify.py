@@ -232,8 +232,6 @@ def _certify_kernel(problem: Problem, g: Gram, alpha: np.ndarray, ids: np.ndarra
         value, rounding = (left + d_left) / max(size, 1e-300), d_left / max(size, 1e-300)
         if bound is not None and float(alpha[q] @ (y[q] - rho[q])) < -unit * float(np.abs(alpha[q]) @ sizes) ** 2:
             bound = None  # αᵀKα < 0: K is not positive definite, whatever was said of it
-        if not (y[q].any() or alpha[q].any()):
-            value, rounding, bound = 0.0, 0.0, None if bound is None else 0.0
         exhausted = left <= 3 * d_left
         one = Certificate("gap", value, rounding, 0.0, _norm(root * rho[q]), math.nan, bound, exhausted)
         certificates.append(_in_users_units(one, scale, problem.gauge))
@@ -322,7 +320,7 @@ def _one(
             step = np.clip(gradient / lam, *sides)
             steep = math.sqrt(lam * float(step @ (2 * gradient - lam * step)))  # √(2λ gap): ‖g‖, if no side is met
             # stored, β_j may move away from a side it is near, but not at
-            loose = 2 * stored * float(np.abs(gradient * beta)[(step != 0) & (step != gradient / lam)].sum())
+            loose = 2 * stored * float(np.abs(gradient * beta)[step != gradient / lam].sum())
             s_rho = math.sqrt(s_rho**2 + loose)
         gap, rounding = (steep + d_gradient) / soft, d_gradient / soft
         error = (steep + d_gradient) / lam
