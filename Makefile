@@ -36,7 +36,7 @@ torture: $(READY)  ## hostile inputs, faults and fuzzing, in full, and the count
 	ROWCOL_TORTURE=full OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal --durations=20 tests/torture -m ''
 	$(BIN)/python tests/torture/page.py
 
-mutants: $(READY)  ## change one thing of the engine or of certificates at a time: does a test mind? docs/mutants.md; half an hour or so
+mutants: $(READY)  ## change one thing of the engine or of certificates at a time: does a test mind? docs/mutants.md; five minutes
 	rm -f build/torture/tally.jsonl
 	$(BIN)/python tests/torture/mutants.py
 	$(BIN)/python tests/torture/page.py

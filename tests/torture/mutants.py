@@ -103,12 +103,17 @@ class Judge:
         """What becomes of one mutant."""
         child = os.fork()
         if child == 0:
-            os._exit(self.tried(session, mutant))
+            code = 254
+            try:
+                code = self.tried(session, mutant)
+            finally:
+                os._exit(code)
         _, status = os.waitpid(child, 0)
         if os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGXCPU, signal.SIGKILL):
             return "timed out"
         if os.WIFEXITED(status) and 0 < os.WEXITSTATUS(status) <= len(self.items):  # who killed one, kills the next
             self.items.insert(0, self.items.pop(os.WEXITSTATUS(status) - 1))
+        assert not os.WIFEXITED(status) or os.WEXITSTATUS(status) < 255, f"this is no program: {mutant}"
         return "survived" if status == 0 else "killed"
 
     def tried(self, session: Any, mutant: Mutant | None) -> int:
@@ -121,13 +126,13 @@ class Judge:
         signal.alarm(10 * SECONDS)  # and one that waits, without computing
         try:
             become(self.module, mutated(self.tree, mutant), mutant is not None and not mutant.function)
-            for k, item in enumerate(self.items):
-                after = self.items[k + 1] if k + 1 < len(self.items) else None
-                item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
-                if session.testsfailed:
-                    return min(k + 1, 254)
         except BaseException:
             return 255
+        for k, item in enumerate(self.items):
+            after = self.items[k + 1] if k + 1 < len(self.items) else None
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
+            if session.testsfailed:
+                return min(k + 1, 254)
         return 0
 
 
@@ -145,7 +150,7 @@ def judged(chosen: list[tuple[ast.Module, Mutant]], seconds: float, kept: Path, 
     """What became of each, also in a file; there is what an earlier run found, to go on from."""
     os.environ |= {"NUMBA_DISABLE_JIT": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
     sys.path.insert(0, str(HOME / "src"))
-    sys.path.remove(str(HOME / "tests" / "torture"))  # its conftest.py is not that of the tests
+    sys.path[:] = [one for one in sys.path if one != str(HOME / "tests" / "torture")]  # it has a conftest.py of its own
     os.chdir(HOME)
     import pytest
 

@@ -38,6 +38,7 @@ ASIDE = {
         ("engine/tiles", "", 'JIT = {"cache": True, "nogil": True, "fastmath": FAST}'),
     ],
 }
+ASIDE["a type, which mypy alone reads"] = [("engine/lines", "", "Lines = Dense | Sparse | Woven")]
 SURVIVE = {
     "told apart only where two numbers are equal to the last bit, and then either will do": [
         ("engine/alias", "stand_in", "if weights[j] >= weights[best]:"),
