@@ -24,6 +24,7 @@ import sys
 import time
 import types
 from collections import Counter
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -187,12 +188,11 @@ def told(table: Table, there: list[Mutant]) -> str:
     lines = []
     for reason in table:
         lines += ["", f"**{reason[0].upper()}{reason[1:]}.**", ""]
-        named = Counter(
-            f"`{one.line}` in {one.module}.py" + (f", `{one.function}`" if one.function else "")
-            for one in there
-            if spared(one, table) == reason
-        )
-        lines += [f"- {name}" + (f" ({count} changes)" if count > 1 else "") for name, count in named.items()]
+        there_for = [one for one in there if spared(one, table) == reason]
+        for name, own in groupby(there_for, lambda one: (one.line, f"{one.module}.py", one.function)):
+            changes = list(own)
+            became = f", became `{changes[0].change}`" if len(changes) == 1 else f" ({len(changes)} changes)"
+            lines.append(f"- `{name[0]}`{became}, in {name[1]}" + (f", `{name[2]}`" if name[2] else ""))
     return "\n".join(lines).strip()
 
 

@@ -37,8 +37,8 @@ ASIDE = {
         ("engine/lines", "", 'JIT = {"cache": True, "nogil": True, "fastmath": FAST}'),
         ("engine/tiles", "", 'JIT = {"cache": True, "nogil": True, "fastmath": FAST}'),
     ],
+    "a type, which mypy alone reads": [("engine/lines", "", "Lines = Dense | Sparse | Woven")],
 }
-ASIDE["a type, which mypy alone reads"] = [("engine/lines", "", "Lines = Dense | Sparse | Woven")]
 SURVIVE = {
     "told apart only where two numbers are equal to the last bit, and then either will do": [
         ("engine/alias", "stand_in", "if weights[j] >= weights[best]:"),
