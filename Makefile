@@ -15,7 +15,7 @@ define CHROMIUM
 endef
 
 .PHONY: demo test check slow nojit docs pictures transcript speed bench bench-page bench-kernel bench-ridge paper ridge flights examples \
-	release oldest newest torture audit clean
+	release oldest newest torture mutants audit clean
 
 demo: $(READY)  ## solve the named problems by rows, by columns and by both; draw the picture
 	$(BIN)/python examples/demo.py
@@ -40,6 +40,11 @@ audit: $(READY)  ## what is installed, and what is known against it: asks the ne
 	mkdir -p build
 	$(BIN)/python -m pip freeze --exclude-editable | tee build/installed.txt
 	$(BIN)/pip-audit --strict --no-deps --disable-pip --progress-spinner off -r build/installed.txt
+
+mutants: $(READY)  ## change one thing of the engine or of certificates at a time: does a test mind? docs/mutants.md; five minutes
+	rm -f build/torture/tally.jsonl
+	$(BIN)/python tests/torture/mutants.py
+	$(BIN)/python tests/torture/counts.py
 
 nojit: $(READY)  ## the engine's tests as plain Python
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/engine tests/core tests/test_paper.py

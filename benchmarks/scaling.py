@@ -39,13 +39,13 @@ class Job(NamedTuple):
     rounds: float
     sent: float  # bytes a round to every worker
     back: float  # bytes a round from every part
-    once: float  # bytes in all, however many workers
+    all_back: float  # bytes that come back in all, however many workers and parts
     each: float = 0.0  # bytes to every worker, once
 
 
 def travelled(job: Job, workers: int, parts: int) -> tuple[float, float]:
     """Bytes to the workers and back."""
-    return job.rounds * job.sent * workers + job.each * workers + job.once, job.rounds * job.back * parts
+    return (job.rounds * job.sent + job.each) * workers, job.rounds * job.back * parts + job.all_back
 
 
 def seconds(job: Job, machine: Machine, workers: int, parts: int) -> float:
@@ -55,14 +55,16 @@ def seconds(job: Job, machine: Machine, workers: int, parts: int) -> float:
 
 
 def linear_cg(n: int, p: int, steps: float, work: float, looks: int = 1) -> Job:
-    """Conjugate gradients: p numbers to every worker and from every part a step; y once, ρ back a look."""
-    rounds = steps + looks
-    return Job("least squares, cg", work, 0.0, rounds, 8.0 * p, 8.0 * p, 16.0 * n * looks)
+    """Conjugate gradients: p numbers to every worker and from every part a step; ρ comes back, a look.
+
+    y went there once, in an earlier solve: workers remember it.
+    """
+    return Job("least squares, cg", work, 0.0, steps + looks, 8.0 * p, 8.0 * p, 8.0 * n * looks)
 
 
 def linear_gram(n: int, p: int, work: float) -> Job:
     """A Gram matrix of every part, and a look."""
-    return Job("least squares, direct", work, 0.0, 2, 4.0 * p, 4.0 * p * p + 8.0 * p, 16.0 * n)
+    return Job("least squares, direct", work, 0.0, 2, 4.0 * p, 4.0 * p * p + 8.0 * p, 8.0 * n)
 
 
 def kernel_pcg(n: int, d: int, products: float, work: float, here: float) -> Job:
@@ -113,7 +115,7 @@ def main() -> None:
     for name in runs:
         spent, _, _, result = took[name, 1]
         bare = {
-            "cg": linear_cg(asked.rows, asked.columns, result.passes, 0.0, len(result.history.passes)),
+            "cg": linear_cg(asked.rows, asked.columns, result.passes, 0.0, len(result.history.certificate)),
             "direct": linear_gram(asked.rows, asked.columns, 0.0),
             "kernel": kernel_pcg(asked.points, asked.features, 2 * result.passes, 0.0, min(here, spent / 2)),
         }[name]
@@ -131,7 +133,7 @@ def main() -> None:
     print()
     table(["as many rows again for every worker", *(f"{w:,} workers" for w in WORKERS)])
     for job in (jobs["cg"], jobs["direct"]):
-        grown = [job._replace(work=job.work * w, once=job.once * w) for w in WORKERS]
+        grown = [job._replace(work=job.work * w, all_back=job.all_back * w) for w in WORKERS]
         cells = [f"{seconds(one, machine, w, w):.2f} s" for one, w in zip(grown, WORKERS, strict=True)]
         print(f"| {job.name} | " + " | ".join(cells) + " |")
     for one, client, _, _ in crews.values():
@@ -151,8 +153,8 @@ def problems(asked: argparse.Namespace) -> tuple[dict, dict, Callable]:
         one = LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=":0", silence_logs=60)
         client = Client(one)
         crews[count] = one, client, rowcol.chunks(X).X, rowcol.chunks(da.from_array(Z, chunks=(-(-m // 8), -1))).X
-    linear = {"alpha": 1.0, "tol": 1e-6, "n_jobs": 1}
-    kernel = {"kernel": "rbf", "alpha": 0.1, "tol": 1e-4, "method": "pcg", "random_state": 0, "n_jobs": 1}
+    linear = {"alpha": 1.0, "tol": 1e-6}
+    kernel = {"kernel": "rbf", "alpha": 0.1, "tol": 1e-4, "method": "pcg", "random_state": 0}
     runs = {
         "cg": lambda place, points: rowcol.solve(place, y, method="cg", **linear),
         "direct": lambda place, points: rowcol.solve(place, y, method="direct", **linear),

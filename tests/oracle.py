@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from rowcol.core.problem import problem
-from rowcol.core.view import beta, both, cols, dual, rows, state
+from rowcol.core.view import beta, both, cols, dual, row_lines, rows, state
 from rowcol.engine.lines import descend
 
 
@@ -110,3 +110,26 @@ def lapack(X, y, alpha=0.0):
     p = X.shape[1]
     A = np.vstack([X, np.sqrt(alpha) * np.eye(p)]) if alpha else X
     return np.linalg.lstsq(A, np.concatenate([y, np.zeros(p)]) if alpha else y, rcond=None)[0]
+
+
+def make_lines(kind, dtype, shape, rng, density=0.4):
+    """Random X, and its rows as lines of a kind."""
+    X = rng.standard_normal(shape)
+    if np.issubdtype(dtype, np.complexfloating):
+        X = X + 1j * rng.standard_normal(shape)
+    X = X.astype(dtype)
+    if kind == "sparse":
+        X[rng.random(shape) > density] = 0
+        return X, row_lines(sp.csr_array(X))[0]
+    return X, row_lines(X)[0]
+
+
+def double(dtype):
+    """What lines of a dtype are summed in."""
+    return np.complex128 if np.issubdtype(dtype, np.complexfloating) else np.float64
+
+
+def vectors(q, k, dtype, rng):
+    """q random vectors of k numbers."""
+    v = rng.standard_normal((q, k))
+    return (v + 1j * rng.standard_normal((q, k)) if dtype == np.complex128 else v).astype(dtype)

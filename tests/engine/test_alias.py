@@ -1,7 +1,30 @@
 import numpy as np
 import pytest
 
-from rowcol.engine.alias import advance, build, draw, draw_uniform, shuffle
+from rowcol.engine.alias import advance, build, draw, draw_uniform, fraction, shuffle, stand_in
+
+MASK = 2**64 - 1
+
+
+def published(state):
+    """xoshiro256++ in Python's integers, typed from the authors' C: the next fraction, and the state after it."""
+    a, b, c, d = state
+    out = ((((a + d) & MASK) << 23 | ((a + d) & MASK) >> 41) + a) & MASK
+    t = (b << 17) & MASK
+    c, d = c ^ a, d ^ b
+    b, a = b ^ c, a ^ d
+    c ^= t
+    d = (d << 45 | d >> 19) & MASK
+    return (out >> 11) / 2**53, [a, b, c, d]
+
+
+def fractions(seed, count):
+    """So many of them, and the state that is left."""
+    state, out = [int(v) for v in generator(seed)], []
+    for _ in range(count):
+        one, state = published(state)
+        out.append(one)
+    return out, state
 
 
 def generator(seed):
@@ -62,3 +85,67 @@ def test_uniform_picks_and_shuffles_are_fair():
             seen[tuple(order.tolist())] = seen.get(tuple(order.tolist()), 0) + 1
     assert len(seen) == 6
     assert max(abs(v - 1000) for v in seen.values()) < 4 * np.sqrt(6000 * 5 / 36)
+
+
+def test_the_generator_is_the_published_one_bit_by_bit():
+    state, (expected, left) = generator(5), fractions(5, 300)
+    with np.errstate(over="ignore"):
+        found = [fraction(state) for _ in range(300)]
+    assert found == expected
+    assert state.tolist() == left
+    assert 0 <= min(found) < 0.01 < 0.99 < max(found) < 1
+
+
+def test_every_pick_is_the_one_its_random_number_says():
+    w = np.array([3.0, 0.0, 1.0, 7.0, 0.5])
+    keep, other = np.empty(5), np.empty(5, np.int64)
+    build(w, keep, other)
+    (u, left), state, picks = fractions(3, 200), generator(3), np.empty(200, np.int64)
+    with np.errstate(over="ignore"):
+        draw(keep, other, state, picks)
+    slots = [int(v * 5) for v in u]
+    assert picks.tolist() == [i if v * 5 - i < keep[i] else other[i] for i, v in zip(slots, u, strict=True)]
+    assert state.tolist() == left
+    state = generator(3)
+    with np.errstate(over="ignore"):
+        draw_uniform(5, state, picks)
+    assert picks.tolist() == slots
+    assert state.tolist() == left
+
+
+def test_a_shuffle_swaps_from_the_end_on():
+    for n in (0, 1, 2, 9):
+        (u, left), state, order = fractions(4, max(n - 1, 0)), generator(4), np.arange(n)
+        with np.errstate(over="ignore"):
+            shuffle(order, state)
+        expected = list(range(n))
+        for i, v in zip(range(n - 1, 0, -1), u, strict=True):
+            j = int(v * (i + 1))
+            expected[i], expected[j] = expected[j], expected[i]
+        assert order.tolist() == expected
+        assert state.tolist() == left
+
+
+def test_the_smallest_random_number_picks_no_line_of_weight_zero():
+    """This state gives the bits 00...01, of which no upper bit is left: the fraction is zero."""
+    state = np.array([0, 0, 0, 1 << 41], np.uint64)
+    keep, other, picks = np.empty(2), np.empty(2, np.int64), np.empty(1, np.int64)
+    build(np.array([0.0, 1.0]), keep, other)
+    with np.errstate(over="ignore"):
+        assert fraction(state.copy()) == 0
+        draw(keep, other, state, picks)
+    assert picks.tolist() == [1]
+
+
+def test_a_line_of_weight_zero_that_is_left_over_stands_for_the_heaviest():
+    """Rounding would have to lose a whole slot: with a hundred million lines it can."""
+    w, other = np.array([0.0, 2.0, 5.0, 5.0, 0.0, 1.0, 0.0]), np.arange(7)
+    stand_in(w, np.array([0, 5, 4]), other)
+    assert w[other[[0, 4]]].tolist() == [5, 5]
+    assert other[[1, 2, 3, 5, 6]].tolist() == [1, 2, 3, 5, 6]
+    other = np.arange(3)
+    stand_in(np.array([0.0, 1.0, 2.0]), np.array([0]), other)
+    assert other.tolist() == [2, 1, 2]
+    other = np.arange(3)
+    stand_in(np.array([3.0, 1.0, 0.0]), np.array([2, 1]), other)
+    assert other.tolist() == [0, 1, 0]

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
 
-from oracle import as_given, close, jump
-from rowcol.core.view import col_lines, pack, pieces, row_lines, rows, state
+from oracle import as_given, close, double, jump, make_lines, vectors
+from rowcol.core.view import col_lines, pack, pieces, rows, state
 from rowcol.engine import lines as engine
 from rowcol.engine.lines import RUN, Dense, Sparse, Woven, descend, misfits, norms, pulls, pushes, residuals
 
@@ -17,31 +17,11 @@ KINDS = ["dense", "sparse"]
 DTYPES = [np.float32, np.float64, pytest.param(np.complex64, marks=pytest.mark.slow), np.complex128]
 
 
-def make(kind, dtype, shape, rng, density=0.4):
-    X = rng.standard_normal(shape)
-    if np.issubdtype(dtype, np.complexfloating):
-        X = X + 1j * rng.standard_normal(shape)
-    X = X.astype(dtype)
-    if kind == "sparse":
-        X[rng.random(shape) > density] = 0
-        return X, row_lines(sp.csr_array(X))[0]
-    return X, row_lines(X)[0]
-
-
-def double(dtype):
-    return np.complex128 if np.issubdtype(dtype, np.complexfloating) else np.float64
-
-
-def vectors(q, k, dtype, rng):
-    v = rng.standard_normal((q, k))
-    return (v + 1j * rng.standard_normal((q, k)) if dtype == np.complex128 else v).astype(dtype)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(1, 1), (7, 1), (5, 3), (4, 33), (3, 5000)])
 def test_passes_are_matrix_products(kind, dtype, shape, rng):
-    X, lines = make(kind, dtype, shape, rng)
+    X, lines = make_lines(kind, dtype, shape, rng)
     (n, p), D = shape, double(dtype)
     Z = X.astype(D)
     s, c, y, w = vectors(2, p, D, rng), vectors(2, n, D, rng), vectors(2, n, D, rng), rng.random(n)
@@ -69,7 +49,7 @@ def test_passes_are_matrix_products(kind, dtype, shape, rng):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("side", ["rows", "cols", "both"])
 def test_dense_and_sparse_take_the_same_steps(side, dtype, rng):
-    X, _ = make("sparse", dtype, (23, 9), rng)
+    X, _ = make_lines("sparse", dtype, (23, 9), rng)
     y = X @ vectors(1, 9, double(dtype), rng)[0]
     picks = rng.integers(0, {"rows": 23, "cols": 9, "both": 32}[side], 300)
     dense = jump(side, X, y, picks)
@@ -84,7 +64,7 @@ def test_dense_and_sparse_take_the_same_steps(side, dtype, rng):
 def test_each_right_hand_side_takes_the_steps_it_takes_alone_bit_for_bit(seed, side, kind):
     rng = np.random.default_rng(seed)
     n, p, q = (int(v) for v in rng.integers(1, 40, 3))
-    X, _ = make(kind, np.float64, (n, p), rng)
+    X, _ = make_lines(kind, np.float64, (n, p), rng)
     Y = rng.standard_normal((n, q))
     Z = sp.csr_array(X) if kind == "sparse" else X
     alpha = 0.0 if side == "both" else float(rng.integers(0, 2))
@@ -168,7 +148,7 @@ def test_intrinsics_equal_their_twins(dtype, rng):
 
 @pytest.mark.parametrize("kind", [*KINDS, "woven"])
 def test_bodies_run_as_python_equal_the_compiled_ones(kind, rng):
-    X, rows = make("dense" if kind == "woven" else kind, np.float64, (6, 5), rng)
+    X, rows = make_lines("dense" if kind == "woven" else kind, np.float64, (6, 5), rng)
     lines = Woven(col_lines(X)[0], rows) if kind == "woven" else rows
     k = 11 if kind == "woven" else 5
     m = engine.extent(lines)
@@ -203,7 +183,7 @@ def compiled_norm2(lines, i):
 
 
 def test_sparse_lines_of_either_index_width(rng):
-    X, narrow = make("sparse", np.float64, (6, 5), rng)
+    X, narrow = make_lines("sparse", np.float64, (6, 5), rng)
     wide = Sparse(narrow.indptr, engine_view(narrow.indices.astype(np.int64)), narrow.data)
     out = np.empty((2, 1, 6))
     s = rng.standard_normal((1, 5))
@@ -253,7 +233,7 @@ def test_packed_lines_take_the_same_steps_bit_for_bit(dtype, p, rng):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("p", [1, 2, 3, 5, 20, 333])
 def test_norms_have_the_same_bits_in_a_pass_and_when_first_met(kind, dtype, p, rng):
-    _, lines = make(kind, dtype, (30, p), rng)
+    _, lines = make_lines(kind, dtype, (30, p), rng)
     D = double(dtype)
     ahead_of_time, met = np.empty(30), np.full(60, -1.0)[::2]
     norms(lines, 0, 30, ahead_of_time)
@@ -266,7 +246,7 @@ def test_norms_have_the_same_bits_in_a_pass_and_when_first_met(kind, dtype, p, r
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_step_ends_at_the_bound_it_would_cross(kind, dtype, rng):
     """Projected coordinate descent, typed plainly; and a box that is never met changes no bit."""
-    X, lines = make(kind, dtype, (6, 9), rng)
+    X, lines = make_lines(kind, dtype, (6, 9), rng)
     A, lam, picks = X.astype(np.float64), 0.3, rng.integers(0, 6, 200)
     s0 = rng.standard_normal((2, 9))
     low, high = -0.1 * rng.random((6, 2)), 0.1 * rng.random((6, 2))

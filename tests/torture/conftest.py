@@ -25,11 +25,11 @@ def amount():
 @pytest.fixture(scope="session")
 def tally():
     """Note what a test counted, once it has held: `tally("values", cases=120, certified=80)`; counts.py adds up."""
-
-    def note(chapter, **found):
-        LINES.parent.mkdir(parents=True, exist_ok=True)
-        line = json.dumps({"chapter": chapter, **found}) + "\n"
-        with open(LINES, "ab", buffering=0) as file:  # one write, appended: other workers write here too
-            file.write(line.encode())
-
     return note
+
+
+def note(chapter, **found):
+    LINES.parent.mkdir(parents=True, exist_ok=True)
+    line = json.dumps({"chapter": chapter, **found}) + "\n"
+    with open(LINES, "ab", buffering=0) as file:  # one write, appended: other workers write here too
+        file.write(line.encode())

@@ -105,26 +105,32 @@ def certify_residual(problem: Problem, by: Products, beta: np.ndarray, ids: np.n
     rho, reach = misfit_pass(by, y, beta)
     certificates = []
     for q, i in enumerate(ids):
-        scale, size = float(problem.scale[i]), _norm(y[q])
-        d_rho, s_rho = UNIT * (longest(by.lines) + 3) * (size + reach[q]), _stored(problem) * reach[q]
-        value = (_norm(rho[q]) + d_rho) / max(size, 1e-300)
-        if not value + s_rho / max(size, 1e-300) <= tol:  # False for NaN too
+        scale, size, left = float(problem.scale[i]), _norm(y[q]), _norm(rho[q])
+        if beta[q].any() and _faint(problem, beta[q], scale) > 0.0:  # what that can do takes norms of columns to say
             return None
-        rounding, storing, left = d_rho / size, s_rho / size, _norm(rho[q]) * scale
-        certificates.append(Certificate("residual", value, rounding, storing, left, math.nan, None, left <= 3 * d_rho))
+        d_rho, s_rho = UNIT * (longest(by.lines) + 3) * (size + reach[q]), _stored(problem) * reach[q]
+        value, rounding, storing = (float(v) / max(size, 1e-300) for v in (left + d_rho, d_rho, s_rho))
+        if not value + storing <= tol:  # False for NaN too
+            return None
+        exhausted = bool(left <= 3 * d_rho)
+        certificates.append(Certificate("residual", value, rounding, storing, left * scale, math.nan, None, exhausted))
     return Evidence(certificates, rho, np.empty((len(ids), 0)), None, np.empty(0))
 
 
 def _chosen(problem: Problem, ids: np.ndarray) -> np.ndarray:
-    """The right-hand sides `ids`; no copy where that is all of them."""
-    return problem.y if len(ids) == len(problem.y) else np.ascontiguousarray(problem.y[ids])
+    """The right-hand sides `ids`; no copy where that is all of them, as they are."""
+    return problem.y if np.array_equal(ids, np.arange(len(problem.y))) else np.ascontiguousarray(problem.y[ids])
 
 
 def _stored(problem: Problem) -> float:
-    """The relative error of storing β in the precision of the answer; infinite where that could be subnormal."""
-    if problem.dtype.itemsize < problem.y.dtype.itemsize:
-        return float(np.finfo(problem.dtype).eps) / 2
-    return 0.0
+    """The relative error of storing β in the precision of the answer."""
+    return float(np.finfo(problem.dtype).eps) / 2 if problem.dtype.itemsize < problem.y.dtype.itemsize else 0.0
+
+
+def _faint(problem: Problem, beta: np.ndarray, scale: float) -> float:
+    """How far numbers that the answer may be stored as are apart near zero; zero where β is far larger than that."""
+    tiny = float(np.finfo(problem.dtype).smallest_subnormal) / scale
+    return tiny if tiny * math.sqrt(len(beta)) > UNIT * _norm(beta) else 0.0
 
 
 def certify(
@@ -227,8 +233,6 @@ def _certify_kernel(problem: Problem, g: Gram, alpha: np.ndarray, ids: np.ndarra
         value, rounding = (left + d_left) / max(size, 1e-300), d_left / max(size, 1e-300)
         if bound is not None and float(alpha[q] @ (y[q] - rho[q])) < -unit * float(np.abs(alpha[q]) @ sizes) ** 2:
             bound = None  # αᵀKα < 0: K is not positive definite, whatever was said of it
-        if not (y[q].any() or alpha[q].any()):
-            value, rounding, bound = 0.0, 0.0, None if bound is None else 0.0
         exhausted = left <= 3 * d_left
         one = Certificate("gap", value, rounding, 0.0, _norm(root * rho[q]), math.nan, bound, exhausted)
         certificates.append(_in_users_units(one, scale, problem.gauge))
@@ -300,11 +304,9 @@ def _one(
     d_rho = units[0] * (y_norm + reach)
     d_sum, d_slope = units[1] * (rho_norm + apart), d_rho + apart * (1 + 3 * UNIT)
     # Storing β in single precision moves ρ by at most this, and β itself by at most d_beta.
-    stored = float(np.finfo(problem.dtype).eps) / 2 if problem.dtype.itemsize < problem.y.dtype.itemsize else 0.0
-    s_rho, d_beta = stored * reach, stored * beta_norm
-    tiny = float(np.finfo(problem.dtype).smallest_subnormal) / scale_of_y
-    if tiny * math.sqrt(len(beta)) > UNIT * beta_norm:  # x is stored in subnormal numbers
-        s_rho, d_beta = s_rho + tiny * float(raw.sum()), d_beta + tiny * math.sqrt(len(beta))
+    stored, tiny = _stored(problem), _faint(problem, beta, scale_of_y)
+    s_rho = stored * reach + tiny * float(raw.sum())
+    d_beta = stored * beta_norm + tiny * math.sqrt(len(beta))
     gradient = slope - lam * beta
     if sides is not None:
         gradient, slope = _followed(gradient, sides), _followed(slope, sides)
@@ -319,7 +321,7 @@ def _one(
             step = np.clip(gradient / lam, *sides)
             steep = math.sqrt(lam * float(step @ (2 * gradient - lam * step)))  # √(2λ gap): ‖g‖, if no side is met
             # stored, β_j may move away from a side it is near, but not at
-            loose = 2 * stored * float(np.abs(gradient * beta)[(step != 0) & (step != gradient / lam)].sum())
+            loose = 2 * stored * float(np.abs(gradient * beta)[step != gradient / lam].sum())
             s_rho = math.sqrt(s_rho**2 + loose)
         gap, rounding = (steep + d_gradient) / soft, d_gradient / soft
         error = (steep + d_gradient) / lam

@@ -37,6 +37,18 @@ def fraction(state):
 
 
 @njit(**JIT)
+def stand_in(weights, left, other):
+    """What is left of a table stands for itself, as it should but for rounding: but no line of weight zero may."""
+    best = 0
+    for j in range(weights.size):
+        if weights[j] > weights[best]:
+            best = j
+    for k in range(left.size):
+        if weights[left[k]] == 0.0:
+            other[left[k]] = best
+
+
+@njit(**JIT)
 def build(weights, keep, other):
     """Vose's table: a uniformly chosen slot i stands for i with chance keep[i], else for other[i]."""
     m = weights.size
@@ -64,17 +76,7 @@ def build(weights, keep, other):
             many -= 1
             small[few] = rich
             few += 1
-    # What is left is 1 but for rounding; a line of weight zero can be left over too, and must never be picked.
-    for k in range(few):
-        i = small[k]
-        if weights[i] > 0.0:
-            keep[i] = 1.0
-        else:
-            best = 0
-            for j in range(m):
-                if weights[j] > weights[best]:
-                    best = j
-            keep[i], other[i] = 0.0, best
+    stand_in(weights, small[:few], other)
 
 
 @njit(**JIT)
