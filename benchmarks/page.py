@@ -22,7 +22,7 @@ def merged() -> tuple[dict[str, Any], list[str]]:
     runs: dict[tuple[str, int], dict[str, Any]] = {}
     whose: dict[tuple[str, int], str] = {}
     machines = {}
-    for path in sorted(RESULTS.glob("*.json")):
+    for path in sorted(RESULTS.glob("[0-9]*.json")):
         report = json.loads(path.read_text(encoding="utf-8"))
         machines[path.name] = report["machine"]
         for run in report["runs"]:

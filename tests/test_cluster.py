@@ -259,6 +259,43 @@ def test_a_worker_killed_in_the_middle_changes_nothing(job):
         assert made.success
 
 
+def test_a_worker_that_dies_over_a_question_is_asked_no_more(tmp_path):
+    X, _ = uneven()
+    died, v = str(tmp_path / "died"), np.arange(20.0)
+
+    def dying(part, pool, v):  # in the midst of a task, the first time
+        try:
+            os.close(os.open(died, os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            return part @ v
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    with workers(2) as cluster, Client(cluster):
+        place = rowcol.chunks(da.from_array(X, chunks=(500, -1))).X
+        found = np.concatenate(list(place.map(dying, (v,))))
+    assert os.path.exists(died)
+    np.testing.assert_allclose(found, X @ v)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", [0.05, 0.15, 0.3, 0.5, 0.8, 1.2])
+def test_a_worker_killed_at_any_moment_changes_nothing(moment):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((200_000, 60)) * np.geomspace(1, 30, 60), rng.standard_normal(200_000)
+    with workers(2) as cluster, Client(cluster) as client:
+        place = rowcol.chunks(da.from_array(X, chunks=(12_500, -1))).X
+        rowcol.solve(place, y, alpha=1.0, method="cg", max_passes=2, callback=lambda now: True)  # so that it is there
+        victim = sorted(client.run(os.getpid).items())[0][1]
+        killing = threading.Timer(moment, os.kill, (victim, signal.SIGKILL))
+        killing.start()
+        made = rowcol.solve(place, y, alpha=1.0, method="cg", tol=1e-10, callback=lambda now: None)
+        killing.join()
+        again = rowcol.solve(place, y, alpha=1.0, method="direct", tol=1e-10)
+    for one in (made, again):
+        assert one.success
+        np.testing.assert_allclose(one.x, lapack(X, y, 1.0), atol=1e-8)
+
+
 @pytest.mark.slow
 def test_workers_that_come_later_are_used():
     X, y = uneven(p=10)
