@@ -28,6 +28,7 @@ class Truth(NamedTuple):
     values: np.ndarray  # singular values of A D⁻¹, those kept
     dropped: float  # the largest singular value taken as zero
     space: list  # reflectors of an orthonormal basis whose first len(values) vectors span the row space
+    raw: tuple  # with an intercept: norms of A's columns, and of b's, before their means were taken off
 
 
 def norm(a):
@@ -103,16 +104,20 @@ def determined(A):
     return np.ones(p, np.longdouble), s[:rank], float(s[rank]) if rank < len(s) else 0.0
 
 
-def exact(X, y, alpha=0.0, weight=None):
+def exact(X, y, alpha=0.0, weight=None, intercept=False):
     """The ridge solution, or the minimum-norm least-squares one where float64 data determine it."""
-    root = np.sqrt(np.ones(X.shape[0]) if weight is None else weight, dtype=np.longdouble)[:, None]
-    A, b = root * fine(X), root * fine(y).reshape(len(y), -1)
+    w = np.asarray(np.ones(X.shape[0]) if weight is None else weight, np.longdouble)
+    root, X, y = np.sqrt(w)[:, None], fine(X), fine(y).reshape(len(y), -1)
+    raw = norm(root * X), norm(root * y)
+    if intercept:
+        X, y = (a - (w / w.sum()) @ (a - a[np.argmax(w)]) - a[np.argmax(w)] for a in (X, y))
+    A, b = root * X, root * y
     A, b = A.astype(np.result_type(A, b)), b.astype(np.result_type(A, b))
     n, p = A.shape
     if alpha == 0:
         known = determined(A)
         if known is None:
-            return Truth(A, b, None, None, None, np.empty(0), 0.0, [])
+            return Truth(A, b, None, None, None, np.empty(0), 0.0, [], raw)
         D, values, dropped = known
         solve, space = shortest(A / D, len(values))
         z = solve(b)
@@ -121,7 +126,7 @@ def exact(X, y, alpha=0.0, weight=None):
         doubt = norm(gradient) / values[-1] ** 2
         if dropped:  # then A is of this rank up to a change of size `dropped` only, which moves the answer so much
             doubt = dropped / values[-1] * (norm(z) + norm(b) / values[-1])
-        return Truth(A, b, z / D[:, None], doubt, D, values, dropped, space)
+        return Truth(A, b, z / D[:, None], doubt, D, values, dropped, space, raw)
     soft = np.sqrt(np.longdouble(alpha))
     if n >= p:  # least squares on [A; √λ I]
         solve, space = shortest(np.vstack([A, soft * np.eye(p)]), p)
@@ -132,23 +137,28 @@ def exact(X, y, alpha=0.0, weight=None):
     gradient, columns = norm(A.conj().T @ (b - A @ beta) - alpha * beta), norm(A)
     rounding = FINE * (n + p + 9) * (norm(columns) * (norm(b) + columns @ np.abs(beta)) + alpha * norm(beta))
     doubt = (gradient + rounding) * SLACK / np.longdouble(alpha)
-    return Truth(A, b, beta, doubt, np.ones(p, np.longdouble), np.empty(0), 0.0, space)
+    return Truth(A, b, beta, doubt, np.ones(p, np.longdouble), np.empty(0), 0.0, space, raw)
 
 
-def check(X, y, result, tol, *, alpha=0.0, weight=None, caught=(), truth=None):
-    """Hold a result to its word; returns what could be checked, as a set of words."""
-    truth = exact(X, y, alpha, weight) if truth is None else truth
-    done = {result.status.name, f"solution: {result.solution.split(' (')[0]}"}
-    x = fine(result.x).reshape(X.shape[1], -1)
-    assert x.shape == (X.shape[1], truth.b.shape[1])
-    assert np.ndim(result.x) == np.ndim(y)
-    assert np.isfinite(x).all()
+def sound(X, y, result, caught=()):
+    """Is it a result at all: shapes, numbers, one status, and a warning, and no other, where it did not converge?"""
+    assert np.shape(result.x) == (X.shape[1], *np.shape(y)[1:])
+    assert np.isfinite(result.x).all()
+    assert len(result.certificates) == len(result.statuses) == np.reshape(y, (len(y), -1)).shape[1]
     assert result.success == (result.status is Status.CONVERGED) == all(s is Status.CONVERGED for s in result.statuses)
     assert [w.category for w in caught] == ([] if result.success else [ConvergenceWarning]), [str(w) for w in caught]
     assert result.success != result.solution.startswith("not converged")
+    return {result.status.name, f"solution: {result.solution.split(' (')[0]}"}
+
+
+def check(X, y, result, tol, *, alpha=0.0, weight=None, intercept=False, caught=(), truth=None):
+    """Hold a result to its word; returns what could be checked, as a set of words."""
+    truth = exact(X, y, alpha, weight, intercept) if truth is None else truth
+    done = sound(X, y, result, caught)
+    x = fine(result.x).reshape(X.shape[1], -1)
     dual = None if result.dual is None else fine(result.dual).reshape(X.shape[0], -1)
     for i, (c, status) in enumerate(zip(result.certificates, result.statuses, strict=True)):
-        one = truth._replace(b=truth.b[:, i])
+        one = truth._replace(b=truth.b[:, i], raw=(truth.raw[0], truth.raw[1][i]))
         stored = np.finfo(result.x.dtype).eps / 2 if result.x.dtype.itemsize < (16 if x.dtype.kind == "c" else 8) else 0
         if alpha > 0:
             a = None if dual is None else dual[:, i]
@@ -170,13 +180,14 @@ def _measured(truth, c, x, alpha, stored):
     A, b = truth.A, truth.b
     rho, columns = b - A @ x, norm(A)
     slope = A.conj().T @ rho
-    size, reach = norm(rho), np.abs(x) @ columns
+    raw, whole = truth.raw
+    size, reach = norm(rho), np.abs(x) @ raw
     n, p = A.shape
     # A sum of k terms, in whatever order, is off by k·2⁻⁵³ at most, and so is each of its own terms by a few.
-    off = (UNIT * (p + 6) + stored) * (norm(b) + reach)
+    off = (UNIT * (p + 6) + stored) * (whole + reach)
     assert abs(c.residual_norm - size) <= off + UNIT * (n + 6) * size, f"residual norm {c.residual_norm} is {size}"
     gradient = norm(slope - alpha * x)
-    off_gradient = norm(columns) * (off + UNIT * (n + 6) * size) + (4 * UNIT + stored) * alpha * norm(x)
+    off_gradient = norm(raw) * (off + UNIT * (n + 6) * size) + (4 * UNIT + stored) * alpha * norm(x)
     assert abs(c.gradient_norm - gradient) <= off_gradient + UNIT * (p + 6) * gradient, "gradient norm"
     return rho, size, slope, columns
 
@@ -275,4 +286,5 @@ def _words(result, alpha, truth):
     if "one of many" in said:
         assert p > n or (truth.beta is not None and len(truth.values) < p), said
     if "unique" in said:
-        assert truth.beta is None or len(truth.values) == p, said
+        zero = truth.beta is not None and truth.dropped <= max(n, p) * 2 * UNIT * truth.values[0]
+        assert not zero or len(truth.values) == p, said

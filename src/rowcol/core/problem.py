@@ -50,13 +50,16 @@ def posed(X: Any, copied: int, y: Any, alpha: Any, sample_weight: Any, bounds: A
     n = X.shape[0]
     y, single = right_hand_sides(y, n)
     alpha, each = penalties(alpha, y.shape[1])
-    weight, gauge = None, 1.0
+    weight, gauge, penalised = None, 1.0, alpha > 0
     if sample_weight is not None:
         weight = weights(sample_weight, n)
         gauge = 4.0 ** ((math.frexp(float(weight.max()))[1] - 1) // 2)
         weight, alpha, each = weight / gauge, alpha / gauge, None if each is None else each / gauge
-        if not math.isfinite(alpha):
+        reached = np.array([alpha] if each is None else each)
+        if not np.isfinite(reached).all():
             raise ValueError("alpha is too large beside such sample_weight: rescale them")
+        if penalised and not (reached >= np.finfo(float).smallest_normal).all():  # it would lose digits, or be zero
+            raise ValueError("alpha is too small beside such sample_weight: rescale them, or say alpha=0")
     is_complex = np.iscomplexobj(X) or np.iscomplexobj(y)
     single_precision = X.dtype in (np.float32, np.complex64)
     dtype = np.result_type(np.float32 if single_precision else np.float64, np.complex64 if is_complex else np.float32)
@@ -64,7 +67,8 @@ def posed(X: Any, copied: int, y: Any, alpha: Any, sample_weight: Any, bounds: A
     # Scaling y scales β: by powers of two it costs no bit, and no square of a slope can overflow for y's sake.
     parts = (y.real, y.imag) if np.iscomplexobj(y) else (y,)
     tallest = np.max([np.maximum(a.max(axis=0), -a.min(axis=0)) for a in parts], axis=0)
-    scale = np.ldexp(1.0, np.frexp(np.where(tallest > 0, tallest, 1.0))[1] - 1)
+    # Not by less than 2^-1000, whose inverse is a number still: subnormal y stay small, which is small enough.
+    scale = np.ldexp(1.0, np.maximum(np.frexp(np.where(tallest > 0, tallest, 1.0))[1] - 1, -1000))
     y = np.ascontiguousarray((y / scale).T, dtype=state)
     box = _bounds(bounds, X.shape[1], dtype)
     return Problem(X, y, scale, alpha, weight, gauge, single, dtype, copied, each, None, box)
@@ -109,7 +113,7 @@ def some(problem: Problem, ids: Any) -> Problem:
 
 def answer(problem: Problem, a: np.ndarray, dual: bool = False) -> np.ndarray:
     """A (q, k) array of the solve in the user's scale, shape and precision, within the bounds if it is β; a copy."""
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         a = a * problem.scale[:, None]
         if problem.bounds is not None and not dual:
             a = np.clip(a, *problem.bounds)  # a bound over a power of two may have been rounded if it is tiny

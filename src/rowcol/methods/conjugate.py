@@ -264,6 +264,7 @@ class Sweeps:
     gamma: np.ndarray = field(default_factory=lambda: np.empty(0))
     direction: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
     moved: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
+    blur: np.ndarray = field(default_factory=lambda: np.empty(0))  # (q,) what `moved` has been rounded at the size of
     value: np.ndarray = field(default_factory=lambda: np.empty(0))
     strikes: np.ndarray = field(default_factory=lambda: np.empty(0))
     travel: np.ndarray = field(default_factory=lambda: np.empty(0))  # (all q,) the way x has come
@@ -272,8 +273,8 @@ class Sweeps:
         q = self.ids.size
         self.travel = np.zeros(q)
         self.gamma, self.value, self.strikes = np.full(q, np.inf), np.full(q, np.inf), np.zeros(q)
-        self.direction, self.moved = np.zeros_like(self.x), np.zeros_like(self.s)
-        known_diag(self.view, self.now)
+        self.direction, self.moved, self.blur = np.zeros_like(self.x), np.zeros_like(self.s), np.zeros(q)
+        self.height = max(float(np.sqrt(np.sum(known_diag(self.view, self.now)))), 1e-300)  # ‖X‖, in the Frobenius norm
 
     @property
     def needs_solution(self) -> bool:
@@ -300,13 +301,15 @@ class Sweeps:
         self.direction *= turn
         self.direction += nudge
         self.moved *= turn
-        self.moved += s
+        self.moved += s  # a difference of long vectors, which a long step scales up
+        self.blur = np.abs(turn[:, 0]) * self.blur + np.linalg.norm(self.s, axis=1)
         curvature = dot(self.moved, self.moved) + (self.view.lam * np.abs(self.direction) ** 2).sum(axis=1)
         going = (gamma > 0) & (curvature > 0)
         step = np.divide(gamma, curvature, out=np.zeros(q), where=going)[:, None]
         self.x += step * self.direction
         self.s += step * self.moved
-        self.travel[self.ids] += np.abs(step[:, 0]) * np.linalg.norm(self.direction, axis=1)
+        way = np.linalg.norm(self.direction, axis=1) + self.blur / self.height
+        self.travel[self.ids] += np.abs(step[:, 0]) * way
         self.gamma = np.where(going, gamma, np.inf)
         estimates = from_slopes(self.problem, self.view, self.ids, self.s, gamma / m, slopes2)
         return Round(2.0, 2 * m - 1, step[:, 0] * gamma, estimates, ~going | (self.strikes >= 2))
@@ -346,7 +349,7 @@ class Sweeps:
     def keep(self, mask: np.ndarray) -> None:
         """Go on with some right-hand sides only."""
         self.now = narrow(self.now, mask)
-        for name in ("x", "s", "gamma", "direction", "moved", "value", "strikes"):
+        for name in ("x", "s", "gamma", "direction", "moved", "blur", "value", "strikes"):
             setattr(self, name, getattr(self, name)[mask])
 
     def column_norms(self) -> np.ndarray | None:
@@ -355,12 +358,12 @@ class Sweeps:
 
     def state(self) -> dict[str, Any] | None:
         """The recurrence: sweeps begin from it."""
-        return held(self, "ids", "s", "moved", *SWEPT)
+        return held(self, "ids", "s", "moved", "blur", *SWEPT)
 
     def restore(self, told: dict[str, Any]) -> None:
         """Go on from there."""
         narrowed(self, told)
-        put(self, told, "s", "moved", *SWEPT)
+        put(self, told, "s", "moved", "blur", *SWEPT)
 
 
 def sweeps(problem: Problem, view: View, now: State, by: Products, order: np.ndarray, jobs: int) -> Sweeps:
