@@ -10,11 +10,11 @@ from contextlib import contextmanager
 import numpy as np
 import precise
 import scipy.sparse as sp
+from forms import content
 from hostile import ordinary
 
 import rowcol
 from honest import check, sound
-from test_honesty import bits
 
 CERTIFIED = "certificates", "of_converged_answers", "of_dense_X", "of_sparse_X"
 SECONDS = 10.0  # of one small case, without compilation
@@ -50,6 +50,9 @@ def documented(error, method):
 def justified(error, one, method):
     """Is there anything wrong with this case?"""
     said, dense = str(error), one.dense
+    if "where rows of X lie elsewhere" in said:  # which not every method can use
+        assert hasattr(one.X, "parts"), said
+        return "method"
     if not np.isfinite(one.y).all():
         at = tuple(int(k) for k in np.argwhere(~np.isfinite(one.y))[0])
         assert f"y has a NaN or infinity at {at}" in said, said
@@ -80,7 +83,7 @@ def held(one, method, **more):
 
 def tried(one, method, **more):
     """Solve a case and hold what comes of it to its word."""
-    before = bits(one.X, one.y, one.weight)
+    before = [content(a) for a in (one.X, one.y, one.weight)]
     asked = dict(alpha=one.alpha, tol=one.tol, sample_weight=one.weight, fit_intercept=one.intercept)
     asked |= dict(method=method, max_passes=one.passes, random_state=0, n_jobs=1) | more
     with warnings.catch_warnings(record=True) as caught, no_hang(one.label):
@@ -90,7 +93,7 @@ def tried(one, method, **more):
             result = rowcol.solve(one.X, one.y, **asked)
         except Exception as wrong:
             error = wrong
-    assert bits(one.X, one.y, one.weight) == before, "the user's data were changed"
+    assert [content(a) for a in (one.X, one.y, one.weight)] == before, "the user's data were changed"
     if error is not None:
         assert not caught, [str(w) for w in caught]
         documented(error, method)
@@ -100,10 +103,10 @@ def tried(one, method, **more):
     assert result.seconds < SECONDS, f"{result.seconds:.1f} s"
     if ordinary(one):  # where extended precision is enough
         told = dict(alpha=one.alpha, weight=one.weight, intercept=one.intercept, caught=caught)
-        words = check(one.dense, one.y, result, one.tol, **told)
+        words = check(one.dense, np.asarray(one.y), result, one.tol, **told)
     else:
         words = sound(one.dense, one.y, result, caught)
-    many, proven = precise.certified(one, result)
+    many, proven = precise.certified(one._replace(X=one.dense, y=np.asarray(one.y)), result)
     counts = {"answered": 1, "converged": int(result.success), "certificates": many, "of_converged_answers": proven}
     store = "sparse" if sp.issparse(one.X) else "dense"
     return counts | {f"by_{method}": many, f"of_{store}_X": many} | dict.fromkeys(words, 1)

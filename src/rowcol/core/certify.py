@@ -36,7 +36,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from .gram import Gram, product, sizes2
 from .passes import Products, longest, misfit_pass
-from .problem import Problem, explain_values, scaled_bounds
+from .problem import Problem, explain_values, scaled_bounds, tallest_of
 from .products import back, lifted, lowered, times
 from .sums import sums
 
@@ -273,9 +273,7 @@ def _check_column_norms(problem: Problem, column2: np.ndarray) -> None:
             return
     faint = np.flatnonzero(small)
     if faint.size and not isinstance(problem.X, LinearOperator):
-        columns = problem.X[:, faint]
-        tallest = abs(columns if problem.weight is None else columns[problem.weight > 0]).max(axis=0)
-        tallest = tallest.toarray().ravel() if hasattr(tallest, "toarray") else tallest
+        tallest = tallest_of(problem.X, faint, problem.weight)
         if tallest.any():
             j = int(faint[np.argmax(tallest > 0)])
             raise ValueError(f"column {j} of X is so small that its squares leave float64: rescale it")

@@ -16,6 +16,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
+from .sparse import sound
+
 Asked = Callable[..., Any]  # f(part, pool, *shared, *sliced)
 
 
@@ -120,8 +122,7 @@ def fitting(found: Any, want: tuple[int, int], kind: np.dtype, name: str) -> Any
         got = getattr(found, "shape", type(found).__name__)
         raise ValueError(f"{name} should be {want[0]:,} x {want[1]:,}, but is {got}: it was cut or changed")
     if sp.issparse(found):
-        found = found.tocsr().astype(kind, copy=False)
-        return found if found.has_canonical_format else _canonical(found)
+        return sound(found, kind, name).tocsr()
     found = np.asarray(found)
     if found.dtype.kind not in "fiubc":
         raise TypeError(f"{name} has dtype {found.dtype}, which is not numeric")
@@ -149,12 +150,6 @@ def _pulled(part: Any, pool: Executor | None, v: np.ndarray) -> np.ndarray:
 
 def _pushed(part: Any, pool: Executor | None, u: np.ndarray) -> np.ndarray:
     return np.asarray(part.T @ u.conj()).conj()
-
-
-def _canonical(found: Any) -> Any:
-    found = found.copy()
-    found.sum_duplicates()
-    return found
 
 
 def type_for(wrong: Exception) -> type[Exception]:
