@@ -28,7 +28,7 @@ class Truth(NamedTuple):
     values: np.ndarray  # singular values of A D⁻¹, those kept
     dropped: float  # the largest singular value taken as zero
     space: list  # reflectors of an orthonormal basis whose first len(values) vectors span the row space
-    raw: tuple  # with an intercept: norms of A's columns, and of b's, before their means were taken off
+    raw: tuple | None = None  # norms of A's columns, and of b's, before their means were taken off for an intercept
 
 
 def norm(a):
@@ -154,12 +154,12 @@ def sound(X, y, result, caught=()):
 def check(X, y, result, tol, *, alpha=0.0, weight=None, intercept=False, caught=(), truth=None):
     """Hold a result to its word; returns what could be checked, as a set of words."""
     truth = exact(X, y, alpha, weight, intercept) if truth is None else truth
-    done = sound(X, y, result, caught)
+    done, raw = sound(X, y, result, caught), truth.raw or (norm(truth.A), norm(truth.b))
     x = fine(result.x).reshape(X.shape[1], -1)
     dual = None if result.dual is None else fine(result.dual).reshape(X.shape[0], -1)
     for i, (c, status) in enumerate(zip(result.certificates, result.statuses, strict=True)):
         best = None if truth.beta is None else truth.beta[:, i]
-        one = truth._replace(b=truth.b[:, i], beta=best, raw=(truth.raw[0], truth.raw[1][i]))
+        one = truth._replace(b=truth.b[:, i], beta=best, raw=(raw[0], raw[1][i]))
         stored = np.finfo(result.x.dtype).eps / 2 if result.x.dtype.itemsize < (16 if x.dtype.kind == "c" else 8) else 0
         if alpha > 0:
             a = None if dual is None else dual[:, i]

@@ -161,6 +161,8 @@ def placed(X: Any, memory: int) -> Any:
 
 def _taken(X: np.ndarray) -> int:
     """Bytes that using X takes: those of a file that is mapped, or those of a copy, where one has to be made."""
+    if X.dtype.kind not in "fciub":  # what is no number is refused later
+        return 0
     kind = precision(X.dtype, "X")
     in_place = kind == X.dtype and X.flags.aligned and (X.flags.c_contiguous or X.flags.f_contiguous)
     return (X.nbytes if isinstance(X, np.memmap) else 0) if in_place else X.size * kind.itemsize
