@@ -110,7 +110,8 @@ def exact(X, y, alpha=0.0, weight=None, intercept=False):
     root, X, y = np.sqrt(w)[:, None], fine(X), fine(y).reshape(len(y), -1)
     raw = norm(root * X), norm(root * y)
     if intercept:
-        X, y = (a - (w / w.sum()) @ (a - a[np.argmax(w)]) - a[np.argmax(w)] for a in (X, y))
+        X, y = (a - a[np.argmax(w)] for a in (X, y))  # so that no large mean costs any digits
+        X, y = (a - w @ a / w.sum() for a in (X, y))
     A, b = root * X, root * y
     A, b = A.astype(np.result_type(A, b)), b.astype(np.result_type(A, b))
     n, p = A.shape
@@ -170,7 +171,8 @@ def check(X, y, result, tol, *, alpha=0.0, weight=None, intercept=False, caught=
         else:
             done |= _least(one, c, x[:, i], tol, status, stored)
             if status is Status.CONVERGED and result.success and truth.beta is not None:
-                done |= _distance(truth, result, i, x[:, i], tol)
+                far = 0.0 if dual is None else float(np.abs(dual[:, i]) @ norm(fine(X).T))
+                done |= _distance(truth, result, i, x[:, i], tol, far)
     if result.success:
         _words(result, alpha, truth)
     return done
@@ -237,11 +239,12 @@ def _ridge(truth, c, x, dual, weight, alpha, tol, status, stored):
     return {f"certificate: {c.kind}"}
 
 
-def _distance(truth, result, i, x, tol):
+def _distance(truth, result, i, x, tol, far):
     """The distance to the only, or to the shortest, least-squares solution, against what tol implies.
 
     With B = A D⁻¹ of rank r, e = D(β − β*) in B's row space and P on its range: B e = −Pρ, and Bᴴρ = −BᴴB e. So
     ‖e‖ ≤ ‖ρ‖/σ_r ≤ tol‖b‖/σ_r, or ‖e‖ ≤ ‖Bᴴρ‖/σ_r² ≤ tol‖B‖_F‖ρ‖/σ_r². What is outside the row space adds to it.
+    `far` is Σ|α_i|‖X_i‖, where β = Xᴴα was summed.
     """
     c, (n, p), rank = result.certificates[i], truth.A.shape, len(truth.values)
     stated = re.search(r"rank (\d+)", result.solution)
@@ -264,7 +267,7 @@ def _distance(truth, result, i, x, tol):
     condition = truth.values[0] / last
     # Rounding at every step, or (in one go) a change of A in its last bit, takes β out of the row space by
     astray = (stored + 2 * UNIT * (result.steps + 10 * (n + p) * condition)) * norm(z)
-    astray += 10 * truth.dropped / last * norm(z)
+    astray += 10 * truth.dropped / last * norm(z) + 2 * UNIT * (n + p + 10) * far * np.max(truth.D)
     if rank < p:
         right, order = truth.space
         outside = norm(turn(right, z[order][:, None])[rank:])[0]

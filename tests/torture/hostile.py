@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 STORES = {"C": np.ascontiguousarray, "F": np.asfortranarray, "csr": sp.csr_array, "csc": sp.csc_array}
 DTYPES = ("float64", "float64", "float64", "float32", "complex128", "complex64")
-ENDS = 1e-139, 1e139  # what is squared stays within float64
+ENDS = 1e-100, 1e100  # products of three, as conjugate gradients take them, stay within float64
 SINGLE = 1e-30, 1e30  # where answers in single precision stay numbers
 
 

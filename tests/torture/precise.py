@@ -179,7 +179,13 @@ def _certificate(truth, found, c, status, tol, x, i, single, known):
     )
     off += truth.alpha * tiny / (sum(truth.raw) or 1) * p
     near(c.gradient_norm, found["gradient"], off + UNIT * (p + 6) * found["gradient"], "gradient norm")
-    value = mp.mpf(c.value) + (mp.inf if c.storing == np.inf else mp.mpf(c.storing))
+    value = (
+        mp.mpf(c.value)
+        + mp.mpf(2) ** -1060
+        + (  # below which double precision has few numbers, or none
+            mp.inf if c.storing == np.inf else mp.mpf(c.storing)
+        )
+    )
     told = {"residual": found["residual"] / (whole or 1), "gradient": found["angle"]}
     if truth.beta is not None:
         told["residual"] = told["gap"] = found["excess"] / (whole or 1)

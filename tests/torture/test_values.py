@@ -191,10 +191,18 @@ def test_sweeps_that_left_the_row_space_do_not_claim_the_minimum_norm():
     y = np.array([0.3, -1.0, 0.5, 0.2, 1.0, -0.4])
     result = rowcol.solve(H, y, method="sgs-cg", tol=1e-3)
     null = np.linalg.svd(H)[2][-1]
-    if "minimum" in result.solution:
-        assert abs(null @ result.x) <= 1e-7 * np.linalg.norm(result.x)
-    else:
-        assert result.dual is None
+    assert result.success
+    assert result.dual is None or np.linalg.norm(H.T @ result.dual - result.x) <= 1e-5 * np.linalg.norm(result.x)
+    assert "minimum" not in result.solution or abs(null @ result.x) <= 1e-7 * np.linalg.norm(result.x)
+
+
+def test_what_is_left_in_constant_columns_is_no_part_of_a_certificate():
+    one = case("large constant columns", 18, "rcd")
+    given = dict(alpha=one.alpha, fit_intercept=True, method="rcd", tol=one.tol, max_passes=one.passes, random_state=0)
+    with pytest.warns(rowcol.ConvergenceWarning):
+        result = rowcol.solve(one.X, one.y, **given)
+    left = one.y[:, 0] - one.dense.astype(float) @ result.x[:, 0]
+    assert result.residual_norm == pytest.approx(np.linalg.norm(left - left.mean()), rel=1e-5)
 
 
 def test_a_mean_that_was_rounded_is_no_other_problem():

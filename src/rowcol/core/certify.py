@@ -150,6 +150,8 @@ def certify(
         return found._replace(certificates=own)
     n, p = problem.X.shape
     y = _chosen(problem, ids)
+    if problem.shift is not None and problem.shift.live is not None and problem.bounds is None:
+        beta = beta * problem.shift.live  # as in the answer, whatever steps have left in constant columns
     w = np.ones(n) if problem.weight is None else problem.weight
     known, many = bool((column2 >= 0).all()), len(ids)
     assert by.shift is None or problem.weight is None, "weights scale X before its means are taken off"

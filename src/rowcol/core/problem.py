@@ -57,9 +57,11 @@ def posed(X: Any, copied: int, y: Any, alpha: Any, sample_weight: Any, bounds: A
         gauge = 4.0 ** ((math.frexp(float(weight.max()))[1] - 1) // 2)
         asked = np.array([alpha] if each is None else each)
         weight, alpha, each = weight / gauge, alpha / gauge, None if each is None else each / gauge
-        if not np.isfinite(asked / gauge).all():
+        with np.errstate(over="ignore", under="ignore"):
+            reached = asked / gauge
+        if not np.isfinite(reached).all():
             raise ValueError("alpha is too large beside such sample_weight: rescale them")
-        if (asked / gauge * gauge != asked).any():  # too small to keep its digits, or for any
+        if (reached * gauge != asked).any():  # too small to keep its digits, or for any
             raise ValueError("alpha is too small beside such sample_weight: rescale them, or say alpha=0")
     is_complex = np.iscomplexobj(X) or np.iscomplexobj(y)
     single_precision = X.dtype in (np.float32, np.complex64)

@@ -40,6 +40,8 @@ def probe(problem: Problem, seed: np.random.SeedSequence, count: int, known: int
         X = centred_rows(X, problem.shift._replace(ones=problem.shift.ones[rows]))
     y = np.ascontiguousarray(problem.y[:, rows])
     factor, beta = _quick(X, y) or from_blocks(X, y, 0.0, problem.y.dtype, False, False)
+    factor.polish(products(X))
+    beta = factor.inside(beta)
     size = np.maximum(np.linalg.norm(y, axis=1), 1e-300)
     found = Probe(rows, X, factor, beta, np.linalg.norm(y - beta @ X.T, axis=1) / size)
     if factor.rank == p or 2 * count > n or factor.rank <= known:  # more rows that add no rank: it is X that lacks it
