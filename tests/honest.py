@@ -28,6 +28,7 @@ class Truth(NamedTuple):
     values: np.ndarray  # singular values of A D⁻¹, those kept
     dropped: float  # the largest singular value taken as zero
     space: list  # reflectors of an orthonormal basis whose first len(values) vectors span the row space
+    raw: tuple | None = None  # norms of A's columns, and of b's, before their means were taken off for an intercept
 
 
 def norm(a):
@@ -103,16 +104,21 @@ def determined(A):
     return np.ones(p, np.longdouble), s[:rank], float(s[rank]) if rank < len(s) else 0.0
 
 
-def exact(X, y, alpha=0.0, weight=None):
+def exact(X, y, alpha=0.0, weight=None, intercept=False):
     """The ridge solution, or the minimum-norm least-squares one where float64 data determine it."""
-    root = np.sqrt(np.ones(X.shape[0]) if weight is None else weight, dtype=np.longdouble)[:, None]
-    A, b = root * fine(X), root * fine(y).reshape(len(y), -1)
+    w = np.asarray(np.ones(X.shape[0]) if weight is None else weight, np.longdouble)
+    root, X, y = np.sqrt(w)[:, None], fine(X), fine(y).reshape(len(y), -1)
+    raw = norm(root * X), norm(root * y)
+    if intercept:
+        X, y = (a - a[np.argmax(w)] for a in (X, y))  # so that no large mean costs any digits
+        X, y = (a - w @ a / w.sum() for a in (X, y))
+    A, b = root * X, root * y
     A, b = A.astype(np.result_type(A, b)), b.astype(np.result_type(A, b))
     n, p = A.shape
     if alpha == 0:
         known = determined(A)
         if known is None:
-            return Truth(A, b, None, None, None, np.empty(0), 0.0, [])
+            return Truth(A, b, None, None, None, np.empty(0), 0.0, [], raw)
         D, values, dropped = known
         solve, space = shortest(A / D, len(values))
         z = solve(b)
@@ -121,7 +127,7 @@ def exact(X, y, alpha=0.0, weight=None):
         doubt = norm(gradient) / values[-1] ** 2
         if dropped:  # then A is of this rank up to a change of size `dropped` only, which moves the answer so much
             doubt = dropped / values[-1] * (norm(z) + norm(b) / values[-1])
-        return Truth(A, b, z / D[:, None], doubt, D, values, dropped, space)
+        return Truth(A, b, z / D[:, None], doubt, D, values, dropped, space, raw)
     soft = np.sqrt(np.longdouble(alpha))
     if n >= p:  # least squares on [A; √λ I]
         solve, space = shortest(np.vstack([A, soft * np.eye(p)]), p)
@@ -132,23 +138,29 @@ def exact(X, y, alpha=0.0, weight=None):
     gradient, columns = norm(A.conj().T @ (b - A @ beta) - alpha * beta), norm(A)
     rounding = FINE * (n + p + 9) * (norm(columns) * (norm(b) + columns @ np.abs(beta)) + alpha * norm(beta))
     doubt = (gradient + rounding) * SLACK / np.longdouble(alpha)
-    return Truth(A, b, beta, doubt, np.ones(p, np.longdouble), np.empty(0), 0.0, space)
+    return Truth(A, b, beta, doubt, np.ones(p, np.longdouble), np.empty(0), 0.0, space, raw)
 
 
-def check(X, y, result, tol, *, alpha=0.0, weight=None, caught=(), truth=None):
-    """Hold a result to its word; returns what could be checked, as a set of words."""
-    truth = exact(X, y, alpha, weight) if truth is None else truth
-    done = {result.status.name, f"solution: {result.solution.split(' (')[0]}"}
-    x = fine(result.x).reshape(X.shape[1], -1)
-    assert x.shape == (X.shape[1], truth.b.shape[1])
-    assert np.ndim(result.x) == np.ndim(y)
-    assert np.isfinite(x).all()
+def sound(X, y, result, caught=()):
+    """Is it a result at all: shapes, numbers, one status, and a warning, and no other, where it did not converge?"""
+    assert np.shape(result.x) == (X.shape[1], *np.shape(y)[1:])
+    assert np.isfinite(result.x).all()
+    assert len(result.certificates) == len(result.statuses) == np.reshape(y, (len(y), -1)).shape[1]
     assert result.success == (result.status is Status.CONVERGED) == all(s is Status.CONVERGED for s in result.statuses)
     assert [w.category for w in caught] == ([] if result.success else [ConvergenceWarning]), [str(w) for w in caught]
     assert result.success != result.solution.startswith("not converged")
+    return {result.status.name, f"solution: {result.solution.split(' (')[0]}"}
+
+
+def check(X, y, result, tol, *, alpha=0.0, weight=None, intercept=False, caught=(), truth=None):
+    """Hold a result to its word; returns what could be checked, as a set of words."""
+    truth = exact(X, y, alpha, weight, intercept) if truth is None else truth
+    done, raw = sound(X, y, result, caught), truth.raw or (norm(truth.A), norm(truth.b))
+    x = fine(result.x).reshape(X.shape[1], -1)
     dual = None if result.dual is None else fine(result.dual).reshape(X.shape[0], -1)
     for i, (c, status) in enumerate(zip(result.certificates, result.statuses, strict=True)):
-        one = truth._replace(b=truth.b[:, i])
+        best = None if truth.beta is None else truth.beta[:, i]
+        one = truth._replace(b=truth.b[:, i], beta=best, raw=(raw[0], raw[1][i]))
         stored = np.finfo(result.x.dtype).eps / 2 if result.x.dtype.itemsize < (16 if x.dtype.kind == "c" else 8) else 0
         if alpha > 0:
             a = None if dual is None else dual[:, i]
@@ -159,7 +171,8 @@ def check(X, y, result, tol, *, alpha=0.0, weight=None, caught=(), truth=None):
         else:
             done |= _least(one, c, x[:, i], tol, status, stored)
             if status is Status.CONVERGED and result.success and truth.beta is not None:
-                done |= _distance(truth, result, i, x[:, i], tol)
+                far = 0.0 if dual is None else float(np.abs(dual[:, i]) @ norm(fine(X).T))
+                done |= _distance(truth, result, i, x[:, i], tol, far)
     if result.success:
         _words(result, alpha, truth)
     return done
@@ -170,13 +183,14 @@ def _measured(truth, c, x, alpha, stored):
     A, b = truth.A, truth.b
     rho, columns = b - A @ x, norm(A)
     slope = A.conj().T @ rho
-    size, reach = norm(rho), np.abs(x) @ columns
+    raw, whole = truth.raw
+    size, reach = norm(rho), np.abs(x) @ raw
     n, p = A.shape
     # A sum of k terms, in whatever order, is off by k·2⁻⁵³ at most, and so is each of its own terms by a few.
-    off = (UNIT * (p + 6) + stored) * (norm(b) + reach)
+    off = (UNIT * (p + 6) + stored) * (whole + reach)
     assert abs(c.residual_norm - size) <= off + UNIT * (n + 6) * size, f"residual norm {c.residual_norm} is {size}"
     gradient = norm(slope - alpha * x)
-    off_gradient = norm(columns) * (off + UNIT * (n + 6) * size) + (4 * UNIT + stored) * alpha * norm(x)
+    off_gradient = norm(raw) * (off + UNIT * (n + 6) * size) + (4 * UNIT + stored) * alpha * norm(x)
     assert abs(c.gradient_norm - gradient) <= off_gradient + UNIT * (p + 6) * gradient, "gradient norm"
     return rho, size, slope, columns
 
@@ -213,6 +227,8 @@ def _ridge(truth, c, x, dual, weight, alpha, tol, status, stored):
         gap = min(gap, gap_dual)
         # a dual stored in single precision moves the gap as well, which `storing` does not speak of
         spare += (stored + UNIT) * norm(root * dual) * np.hypot(alpha, soft * norm(columns)) / (whole or 1)
+    if stored:  # then the dual that counted is that of β before it was stored, and what is left to say is P(β) − P(β*)
+        gap = min(gap, np.hypot(norm(truth.A @ (x - truth.beta)), soft * norm(x - truth.beta)))
     value = float(gap / whole) if whole else 0.0 if not gap else np.inf
     assert c.kind == "gap" or not whole
     assert value <= c.value * SLACK + spare, f"√(2 gap)/‖y‖ is {value:.3e}, certificate {c.value:.3e}"
@@ -223,11 +239,12 @@ def _ridge(truth, c, x, dual, weight, alpha, tol, status, stored):
     return {f"certificate: {c.kind}"}
 
 
-def _distance(truth, result, i, x, tol):
+def _distance(truth, result, i, x, tol, far):
     """The distance to the only, or to the shortest, least-squares solution, against what tol implies.
 
     With B = A D⁻¹ of rank r, e = D(β − β*) in B's row space and P on its range: B e = −Pρ, and Bᴴρ = −BᴴB e. So
     ‖e‖ ≤ ‖ρ‖/σ_r ≤ tol‖b‖/σ_r, or ‖e‖ ≤ ‖Bᴴρ‖/σ_r² ≤ tol‖B‖_F‖ρ‖/σ_r². What is outside the row space adds to it.
+    `far` is Σ|α_i|‖X_i‖, where β = Xᴴα was summed.
     """
     c, (n, p), rank = result.certificates[i], truth.A.shape, len(truth.values)
     stated = re.search(r"rank (\d+)", result.solution)
@@ -250,7 +267,7 @@ def _distance(truth, result, i, x, tol):
     condition = truth.values[0] / last
     # Rounding at every step, or (in one go) a change of A in its last bit, takes β out of the row space by
     astray = (stored + 2 * UNIT * (result.steps + 10 * (n + p) * condition)) * norm(z)
-    astray += 10 * truth.dropped / last * norm(z)
+    astray += 10 * truth.dropped / last * norm(z) + 2 * UNIT * (n + p + 10) * far * np.max(truth.D)
     if rank < p:
         right, order = truth.space
         outside = norm(turn(right, z[order][:, None])[rank:])[0]
@@ -275,4 +292,5 @@ def _words(result, alpha, truth):
     if "one of many" in said:
         assert p > n or (truth.beta is not None and len(truth.values) < p), said
     if "unique" in said:
-        assert truth.beta is None or len(truth.values) == p, said
+        zero = truth.beta is not None and truth.dropped <= max(n, p) * 2 * UNIT * truth.values[0]
+        assert not zero or len(truth.values) == p, said

@@ -15,6 +15,7 @@ from scipy.sparse.linalg import LinearOperator
 from .asking import How, choice_for, how_to, plan_for, plan_of, preconditioner_of, start_of
 from .checkpoints import closed, opened
 from .core.centre import centred, intercepts
+from .core.certify import norm
 from .core.place import Place
 from .core.problem import Problem, answer, problem
 from .core.threads import SHARED, blas_limit, pooled, single_blas
@@ -295,8 +296,7 @@ def result_for(asked: Problem, how: How, x0: Any, kept: Kept, began: float, fit_
         message += f"; storing x as {asked.dtype} can add {storing:.0e} to it"
     clean_start = beta0 is None or alpha0 is not None
     x = answer(asked, outcome.beta)
-    lost = np.linalg.norm(x.reshape(x.shape[0], -1).T / asked.scale[:, None] - outcome.beta, axis=1)
-    if not (lost <= 1e-3 * np.linalg.norm(outcome.beta, axis=1)).all():
+    if _lost(asked, x, outcome.beta):
         raise ValueError(f"the solution is too large or too small for {x.dtype}: rescale X or y")
     alpha = None if asked.alpha == 0 and not clean_start else outcome.alpha
     dual = None if alpha is None else answer(asked, alpha, dual=True)
@@ -326,6 +326,13 @@ def result_for(asked: Problem, how: How, x0: Any, kept: Kept, began: float, fit_
     if not clean_start:
         _warn_of_start(asked, way, outcome)
     return result
+
+
+def _lost(asked: Problem, x: np.ndarray, beta: np.ndarray) -> bool:
+    """Is the answer, as it is stored, another than the one that was found?"""
+    with np.errstate(over="ignore", invalid="ignore"):
+        kept = x.reshape(x.shape[0], -1).T / asked.scale[:, None]
+        return not all(norm(a - b) <= 1e-3 * norm(b) for a, b in zip(kept, beta, strict=True))
 
 
 def _warn_of_start(asked: Problem, way: Way, outcome: Outcome) -> None:
@@ -358,7 +365,10 @@ def _intercept(asked: Problem, offset: np.ndarray | None, x: np.ndarray) -> Any:
     """b = ȳ − x̄ᵀx, of x as it is stored."""
     if offset is None:
         return None
-    b = intercepts(asked, offset, x.reshape(x.shape[0], -1).T / asked.scale[:, None])
+    with np.errstate(over="ignore", invalid="ignore"):
+        b = intercepts(asked, offset, x.reshape(x.shape[0], -1).T / asked.scale[:, None])
+    if not np.isfinite(b).all():
+        raise ValueError("the intercept is too large for float64: rescale X or y")
     return b[0].item() if asked.single else b
 
 

@@ -47,6 +47,7 @@ def centred(problem: Problem, pool: Executor | None = None) -> tuple[Problem, np
     offset = problem.y @ (w / total)
     offset = offset + (problem.y - offset[:, None]) @ (w / total)  # what the first sum lost
     y = problem.y - offset[:, None]
+    y -= (y @ (w / total))[:, None]  # the mean was rounded, too
     even = problem.y[:, counts]
     y[(even == even[:, :1]).all(axis=1)] = 0.0  # a constant y leaves rounding errors, which are not to be fitted
     return problem._replace(y=y, shift=Shift(mean, np.ones(n), column2, live)), offset
@@ -93,16 +94,26 @@ def scaled_shift(shift: Shift | None, root: np.ndarray) -> Shift | None:
     return None if shift is None else shift._replace(ones=shift.ones * root)
 
 
-def centred_copy(X: np.ndarray, shift: Shift, root: np.ndarray | None = None) -> np.ndarray:
+def centred_copy(X: np.ndarray, shift: Shift, root: np.ndarray | None, weight: np.ndarray | None) -> np.ndarray:
     """√w(X − 1x̄ᵀ) as an array, in double precision also where X is not: rounding X would change the problem.
 
-    Centred first: √w times a large mean would leave rounding errors that no later subtraction takes away.
+    Centred first: √w times a large mean would leave rounding errors that no later subtraction takes away. And centred
+    twice, as x̄ is rounded, too: where it is large beside what is left, that would be another problem.
     """
+    out = centred_rows(X, shift)
+    w = np.ones(len(out)) if weight is None else weight
+    out -= (w / w.sum()) @ out
+    if root is not None:
+        out *= root[:, None]
+    return out
+
+
+def centred_rows(X: np.ndarray, shift: Shift) -> np.ndarray:
+    """X − 1x̄ᵀ as an array in double precision, of all rows or of some."""
     out = np.array(X, dtype=np.result_type(X.dtype, np.float64), order="K")
     for rows, columns in _parts(out):
         out[rows, columns] -= np.multiply.outer(shift.ones[rows], shift.mean[columns])
         out[rows, columns] *= 1.0 if shift.live is None else shift.live[columns]
-        out[rows, columns] *= 1.0 if root is None else root[rows, None]
     return out
 
 

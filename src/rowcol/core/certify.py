@@ -36,7 +36,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from .gram import Gram, product
 from .passes import Products, longest, misfit_pass
-from .problem import Problem, explain_values, scaled_bounds
+from .problem import Problem, explain_values, scaled_bounds, tallest_of
 from .products import back, lifted, lowered, times
 from .sizes import sizes2
 from .sums import sums
@@ -58,7 +58,8 @@ class Certificate(NamedTuple):
     rounding : float
         The part of `value` that bounds the rounding errors of the pass that measured it.
     storing : float
-        What storing the answer in its own precision can add to `value`: zero unless that is single precision.
+        What storing the answer in its own precision can add to `value`: zero unless that is single precision, or some
+        of its numbers are nearly too small for any.
     residual_norm : float
         ‖W^½(y − Xβ)‖.
     gradient_norm : float
@@ -105,8 +106,8 @@ def certify_residual(problem: Problem, by: Products, beta: np.ndarray, ids: np.n
     rho, reach = misfit_pass(by, y, beta)
     certificates = []
     for q, i in enumerate(ids):
-        scale, size, left = float(problem.scale[i]), _norm(y[q]), _norm(rho[q])
-        if beta[q].any() and _faint(problem, beta[q], scale) > 0.0:  # what that can do takes norms of columns to say
+        scale, size, left = float(problem.scale[i]), norm(y[q]), norm(rho[q])
+        if _faint(problem, beta[q], scale).any():  # what that can do takes norms of columns to say
             return None
         d_rho, s_rho = UNIT * (longest(by.lines) + 3) * (size + reach[q]), _stored(problem) * reach[q]
         value, rounding, storing = (float(v) / max(size, 1e-300) for v in (left + d_rho, d_rho, s_rho))
@@ -127,10 +128,10 @@ def _stored(problem: Problem) -> float:
     return float(np.finfo(problem.dtype).eps) / 2 if problem.dtype.itemsize < problem.y.dtype.itemsize else 0.0
 
 
-def _faint(problem: Problem, beta: np.ndarray, scale: float) -> float:
-    """How far numbers that the answer may be stored as are apart near zero; zero where β is far larger than that."""
+def _faint(problem: Problem, beta: np.ndarray, scale: float) -> np.ndarray:
+    """What storing can move each β_j by that may be stored as a subnormal number, where a column may be large."""
     tiny = float(np.finfo(problem.dtype).smallest_subnormal) / scale
-    return tiny if tiny * math.sqrt(len(beta)) > UNIT * _norm(beta) else 0.0
+    return np.where((beta != 0) & (np.abs(beta) * UNIT**2 < tiny), tiny, 0.0)
 
 
 def certify(
@@ -156,6 +157,8 @@ def certify(
         return found._replace(certificates=own)
     n, p = problem.X.shape
     y = _chosen(problem, ids)
+    if problem.shift is not None and problem.shift.live is not None and problem.bounds is None:
+        beta = beta * problem.shift.live  # as in the answer, whatever steps have left in constant columns
     w = np.ones(n) if problem.weight is None else problem.weight
     known, many = bool((column2 >= 0).all()), len(ids)
     assert by.shift is None or problem.weight is None, "weights scale X before its means are taken off"
@@ -193,9 +196,9 @@ def certify(
         scale = float(problem.scale[ids[q]])
         lam = problem.alpha if problem.each is None else float(problem.each[ids[q]])
         sides = None if box is None else box[:, ids[q]] - beta[q]
-        apart = 0.0 if found.of is rho else _norm(rho[q] - found.of[q])
+        apart = 0.0 if found.of is rho else norm(rho[q] - found.of[q])
         one = _one(problem, lam, y[q], w, beta[q], rho[q], slope[q], column, raw, pair, units, scale, sides, apart)
-        if not math.isfinite(one.residual_norm + one.gradient_norm):
+        if not math.isfinite(one.residual_norm + one.gradient_norm) or math.isnan(one.value):
             raise ValueError(explain_values(problem.X))
         certificates.append(_in_users_units(one, scale, problem.gauge))
     return Evidence(certificates, rho, slope, image, column2)
@@ -221,11 +224,11 @@ def _certify_kernel(problem: Problem, g: Gram, alpha: np.ndarray, ids: np.ndarra
     for q, i in enumerate(ids):
         w, inverse = weight_of(problem, int(i))
         root = np.sqrt(w)
-        reach = _norm(root * sizes)
-        size, scale = _norm(root * y[q]), float(problem.scale[i])
-        left = _norm(root * (rho[q] - lam * inverse * alpha[q]))
+        reach = norm(root * sizes)
+        size, scale = norm(root * y[q]), float(problem.scale[i])
+        left = norm(root * (rho[q] - lam * inverse * alpha[q]))
         d_left = unit * reach * float(np.abs(alpha[q]) @ sizes) + 3 * UNIT * (
-            size + lam * _norm(np.sqrt(inverse) * alpha[q])
+            size + lam * norm(np.sqrt(inverse) * alpha[q])
         )
         if not math.isfinite(left + d_left):
             raise ValueError("the numbers met on the way leave float64: rescale X, y, alpha or sample_weight")
@@ -234,14 +237,20 @@ def _certify_kernel(problem: Problem, g: Gram, alpha: np.ndarray, ids: np.ndarra
         if bound is not None and float(alpha[q] @ (y[q] - rho[q])) < -unit * float(np.abs(alpha[q]) @ sizes) ** 2:
             bound = None  # αᵀKα < 0: K is not positive definite, whatever was said of it
         exhausted = left <= 3 * d_left
-        one = Certificate("gap", value, rounding, 0.0, _norm(root * rho[q]), math.nan, bound, exhausted)
+        one = Certificate("gap", value, rounding, 0.0, norm(root * rho[q]), math.nan, bound, exhausted)
         certificates.append(_in_users_units(one, scale, problem.gauge))
     return Evidence(certificates, rho, np.zeros((len(ids), 0)), None, column2)
 
 
 def _in_users_units(c: Certificate, scale: float, gauge: float) -> Certificate:
-    bound = None if c.error_bound is None else c.error_bound * scale
-    residual, gradient = c.residual_norm * scale * math.sqrt(gauge), c.gradient_norm * scale * gauge
+    """Norms as the user would measure them: both are powers of two, and no step on the way may leave float64."""
+    bound = c.error_bound
+    if bound is not None and bound > 0:
+        bound = max(bound * scale, math.ulp(0.0))  # no bound but that of zero is zero
+    of_y, of_w = math.frexp(scale)[1] - 1, math.frexp(gauge)[1] - 1
+    with np.errstate(over="ignore", under="ignore"):
+        residual = float(np.ldexp(c.residual_norm, of_y + of_w // 2))
+        gradient = float(np.ldexp(c.gradient_norm, of_y + of_w))
     return c._replace(residual_norm=residual, gradient_norm=gradient, error_bound=bound)
 
 
@@ -252,10 +261,10 @@ def _largest(by: Products, y: np.ndarray) -> float:
     seen = np.linalg.norm(times(by, v), axis=1)
     v, size = v[[int(np.argmax(seen))]], 0.0
     for _ in range(2):
-        if not 0.0 < _norm(v) < math.inf:
+        if not 0.0 < norm(v) < math.inf:
             break
-        u = times(by, v / _norm(v))
-        size, v = _norm(u), back(by, u)
+        u = times(by, v / norm(v))
+        size, v = norm(u), back(by, u)
     return size
 
 
@@ -271,9 +280,7 @@ def _check_column_norms(problem: Problem, column2: np.ndarray) -> None:
             return
     faint = np.flatnonzero(small)
     if faint.size and not isinstance(problem.X, LinearOperator):
-        columns = problem.X[:, faint]
-        tallest = abs(columns if problem.weight is None else columns[problem.weight > 0]).max(axis=0)
-        tallest = tallest.toarray().ravel() if hasattr(tallest, "toarray") else tallest
+        tallest = tallest_of(problem.X, faint, problem.weight)
         if tallest.any():
             j = int(faint[np.argmax(tallest > 0)])
             raise ValueError(f"column {j} of X is so small that its squares leave float64: rescale it")
@@ -296,27 +303,26 @@ def _one(
     apart: float,  # ‖ρ − ρ'‖, where the slope is that of ρ'
 ) -> Certificate:
     root = ONE if problem.weight is None else np.sqrt(w)
-    y_norm, rho_norm = (_norm(a if root is ONE else root * a) for a in (y, rho))
-    beta_norm = _norm(beta)
+    y_norm, rho_norm = (norm(a if root is ONE else root * a) for a in (y, rho))
+    beta_norm = norm(beta)
     # Rounding: ‖W^½ δρ‖ ≤ u(‖y‖ + Σ|β_j|‖X_j‖), then |δ(X_jᴴWρ)| ≤ ‖X_j‖(‖W^½ δρ‖ + u'‖ρ‖). Sums are over X as it is
     # stored, with `raw` column norms; they give (X_j − u x̄_j)ᴴρ, so that δρ is seen by the centred `column` only.
     reach = float(np.abs(beta) @ raw)
     d_rho = units[0] * (y_norm + reach)
     d_sum, d_slope = units[1] * (rho_norm + apart), d_rho + apart * (1 + 3 * UNIT)
     # Storing β in single precision moves ρ by at most this, and β itself by at most d_beta.
-    stored, tiny = _stored(problem), _faint(problem, beta, scale_of_y)
-    s_rho = stored * reach + tiny * float(raw.sum())
-    d_beta = stored * beta_norm + tiny * math.sqrt(len(beta))
+    stored, faint = _stored(problem), _faint(problem, beta, scale_of_y)
+    s_rho, d_beta = stored * reach + float(faint @ raw), stored * beta_norm + norm(faint)
     gradient = slope - lam * beta
     if sides is not None:
         gradient, slope = _followed(gradient, sides), _followed(slope, sides)
-    gradient_norm = steep = _norm(gradient)
+    gradient_norm = steep = norm(gradient)
     scale = y_norm if y_norm > 0 else reach
     if scale == 0.0:  # y = 0 and β = 0
         return Certificate("residual", 0.0, 0.0, 0.0, 0.0, 0.0, 0.0 if lam > 0 else None, True)
     if lam > 0:
         soft = math.sqrt(lam)
-        d_gradient = d_slope * _norm(column) + d_sum * _norm(raw) + 2 * UNIT * lam * beta_norm
+        d_gradient = d_slope * norm(column) + d_sum * norm(raw) + 2 * UNIT * lam * beta_norm
         if sides is not None:
             step = np.clip(gradient / lam, *sides)
             steep = math.sqrt(lam * float(step @ (2 * gradient - lam * step)))  # √(2λ gap): ‖g‖, if no side is met
@@ -329,9 +335,9 @@ def _one(
         if pair is not None:
             alpha, back = pair
             inverse = 1.0 if problem.weight is None else np.divide(1.0, w, out=np.zeros_like(w), where=w > 0)
-            alpha_norm = _norm(np.sqrt(inverse) * alpha)  # ‖W^-½ α‖
-            r, off = _norm(root * (rho - lam * inverse * alpha)), _norm(beta - back)
-            d_r, d_off = d_rho + 2 * UNIT * lam * alpha_norm, units[1] * _norm(raw) * alpha_norm
+            alpha_norm = norm(np.sqrt(inverse) * alpha)  # ‖W^-½ α‖
+            r, off = norm(root * (rho - lam * inverse * alpha)), norm(beta - back)
+            d_r, d_off = d_rho + 2 * UNIT * lam * alpha_norm, units[1] * norm(raw) * alpha_norm
             error = min(error, (r + d_r) / (2 * soft) + off + d_off)
             by_rows = math.hypot(r + d_r, soft * (off + d_off))
             if by_rows < gap:
@@ -339,7 +345,9 @@ def _one(
         storing = math.hypot(s_rho, soft * d_beta)
         exhausted = exhausted or gap <= 4 * rounding
         gap, rounding, storing = gap / scale, rounding / scale, storing / scale
-        return Certificate("gap", gap, rounding, storing, rho_norm, gradient_norm, error + d_beta, exhausted)
+        return Certificate(
+            "gap", gap, rounding, storing, rho_norm, gradient_norm, error + d_beta + math.ulp(0.0), exhausted
+        )
     residual = (rho_norm + d_rho) / scale
     live = column > 0
     steepest = float(np.max(np.abs(slope[live]) / column[live], initial=0.0))
@@ -369,18 +377,24 @@ def hopeless(problem: Problem, by: Products, beta: np.ndarray, i: int, steps: in
     root = np.ones(n) if problem.weight is None else np.sqrt(problem.weight)
     r = root * (problem.y[i] - times(by, beta[None]))
     slope = back(by, root * r)
-    direction, norms = slope.copy(), [_norm(r)]
+    direction, norms = slope.copy(), [norm(r)]
     for _ in range(min(max(steps, 20), 2 * min(n, p) + 5)):
-        moved, slope2 = root * times(by, direction), _norm(slope) ** 2
-        if not 0.0 < _norm(moved) < math.inf:
+        moved, before = root * times(by, direction), norm(slope)
+        if not 0.0 < norm(moved) < math.inf:
             break
-        r = r - slope2 / _norm(moved) ** 2 * moved
+        r = r - (before / norm(moved)) ** 2 * moved
         slope = back(by, root * r)
-        direction = slope + _norm(slope) ** 2 / slope2 * direction
-        norms.append(_norm(r))
+        direction = slope + (norm(slope) / before) ** 2 * direction
+        norms.append(norm(r))
     third = norms[2 * len(norms) // 3]
     return 1e-3 * norms[0] < norms[-1] and norms[-1] > 0.98 * third
 
 
-def _norm(a: np.ndarray) -> float:
-    return float(np.linalg.norm(a))
+def norm(a: np.ndarray) -> float:
+    """‖a‖, also where its square leaves float64."""
+    size = float(np.linalg.norm(a))
+    if 1e-140 < size < 1e140:
+        return size
+    sizes = np.abs(a)
+    top = float(sizes.max(initial=0.0))
+    return float(np.linalg.norm(sizes / top)) * top if 0.0 < top < math.inf else top

@@ -16,6 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
+from .sparse import sound
 from .threads import SHARED, ahead, workers_of
 
 ABREAST = 3  # threads that take a part each, at most: as many parts are in memory at a time
@@ -169,8 +170,7 @@ def fitting(found: Any, want: tuple[int, int], kind: np.dtype, name: str) -> Any
         got = getattr(found, "shape", type(found).__name__)
         raise ValueError(f"{name} should be {want[0]:,} x {want[1]:,}, but is {got}: it was cut or changed")
     if sp.issparse(found):
-        found = found.tocsr().astype(kind, copy=False)
-        return found if found.has_canonical_format else _canonical(found)
+        return sound(found, kind, name).tocsr()
     found = np.asarray(found)
     if found.dtype.kind not in "fiubc":
         raise TypeError(f"{name} has dtype {found.dtype}, which is not numeric")
@@ -212,12 +212,6 @@ def _pulled(part: Any, pool: Executor | None, v: np.ndarray) -> np.ndarray:
 
 def _pushed(part: Any, pool: Executor | None, u: np.ndarray) -> np.ndarray:
     return np.asarray(part.T @ u.conj()).conj()
-
-
-def _canonical(found: Any) -> Any:
-    found = found.copy()
-    found.sum_duplicates()
-    return found
 
 
 def type_for(wrong: Exception) -> type[Exception]:

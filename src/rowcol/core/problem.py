@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
 from .place import Place
+from .sparse import sound
 
 PRECISIONS = (np.float32, np.float64, np.complex64, np.complex128)
 
@@ -54,9 +55,14 @@ def posed(X: Any, copied: int, y: Any, alpha: Any, sample_weight: Any, bounds: A
     if sample_weight is not None:
         weight = weights(sample_weight, n)
         gauge = 4.0 ** ((math.frexp(float(weight.max()))[1] - 1) // 2)
+        asked = np.array([alpha] if each is None else each)
         weight, alpha, each = weight / gauge, alpha / gauge, None if each is None else each / gauge
-        if not math.isfinite(alpha):
+        with np.errstate(over="ignore", under="ignore"):
+            reached = asked / gauge
+        if not np.isfinite(reached).all():
             raise ValueError("alpha is too large beside such sample_weight: rescale them")
+        if (reached * gauge != asked).any():  # too small to keep its digits, or for any
+            raise ValueError("alpha is too small beside such sample_weight: rescale them, or say alpha=0")
     is_complex = np.iscomplexobj(X) or np.iscomplexobj(y)
     single_precision = X.dtype in (np.float32, np.complex64)
     dtype = np.result_type(np.float32 if single_precision else np.float64, np.complex64 if is_complex else np.float32)
@@ -64,7 +70,8 @@ def posed(X: Any, copied: int, y: Any, alpha: Any, sample_weight: Any, bounds: A
     # Scaling y scales β: by powers of two it costs no bit, and no square of a slope can overflow for y's sake.
     parts = (y.real, y.imag) if np.iscomplexobj(y) else (y,)
     tallest = np.max([np.maximum(a.max(axis=0), -a.min(axis=0)) for a in parts], axis=0)
-    scale = np.ldexp(1.0, np.frexp(np.where(tallest > 0, tallest, 1.0))[1] - 1)
+    # Not by less than 2^-1000, whose inverse is a number still: subnormal y stay small, which is small enough.
+    scale = np.ldexp(1.0, np.maximum(np.frexp(np.where(tallest > 0, tallest, 1.0))[1] - 1, -1000))
     y = np.ascontiguousarray((y / scale).T, dtype=state)
     box = _bounds(bounds, X.shape[1], dtype)
     return Problem(X, y, scale, alpha, weight, gauge, single, dtype, copied, each, None, box)
@@ -109,7 +116,7 @@ def some(problem: Problem, ids: Any) -> Problem:
 
 def answer(problem: Problem, a: np.ndarray, dual: bool = False) -> np.ndarray:
     """A (q, k) array of the solve in the user's scale, shape and precision, within the bounds if it is β; a copy."""
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         a = a * problem.scale[:, None]
         if problem.bounds is not None and not dual:
             a = np.clip(a, *problem.bounds)  # a bound over a power of two may have been rounded if it is tiny
@@ -158,13 +165,7 @@ def _sparse(X: Any) -> tuple[Any, int]:
         raise ValueError(f"X must have 2 dimensions, got a sparse array of {X.ndim}")
     if 0 in X.shape:
         raise ValueError(f"X is empty (shape {X.shape}): it needs at least one row and one column")
-    dtype = precision(X.dtype, "X")
-    out = X if X.format in ("csr", "csc") else X.tocsr()
-    if out.dtype != dtype:
-        out = out.astype(dtype)
-    if not out.has_canonical_format:  # entries that appear twice would spoil the norms
-        out = out.copy() if out is X else out
-        out.sum_duplicates()
+    out = sound(X, precision(X.dtype, "X"))
     shared = out is X or np.may_share_memory(out.data, getattr(X, "data", np.empty(0)))
     return out, 0 if shared else out.data.nbytes + out.indices.nbytes + out.indptr.nbytes
 
@@ -334,3 +335,15 @@ def _bad(part: Any) -> tuple[int, int] | None:
 
 def _tallest(part: Any) -> float:
     return float(np.abs(part.data if sp.issparse(part) else part).max(initial=0.0))
+
+
+def tallest_of(X: Any, columns: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+    """The largest entry of each of these columns, in rows that count: some rows at a time, as columns may be many."""
+    found = np.zeros(len(columns))
+    for i in range(0, X.shape[0], X.shape[0] if sp.issparse(X) else 4096):
+        part = X[:, columns] if sp.issparse(X) else X[i : i + 4096, columns]
+        part = part if weight is None else part[weight[i : i + part.shape[0]] > 0]
+        if part.shape[0]:
+            tallest = abs(part).max(axis=0)
+            found = np.maximum(found, tallest.toarray().ravel() if sp.issparse(tallest) else tallest)
+    return found

@@ -61,7 +61,10 @@ def sampler(kind: Any, m: int, seed: np.random.SeedSequence, weights: np.ndarray
     if kind in ("norms", "weights"):
         assert weights is not None
         made.keep, made.other, made.total = np.empty(m), np.empty(m, np.int64), float(weights.sum())
-        build(weights if weights.any() else np.ones(m), made.keep, made.other)
+        tallest = float(weights.max(initial=0.0))
+        if not 1e-290 < tallest < 1e290:  # sums and quotients of these would leave float64
+            weights = weights / tallest if tallest > 0 else np.ones(m)
+        build(weights, made.keep, made.other)
     return made
 
 

@@ -264,16 +264,18 @@ class Sweeps:
     gamma: np.ndarray = field(default_factory=lambda: np.empty(0))
     direction: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
     moved: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
+    blur: np.ndarray = field(default_factory=lambda: np.empty(0))  # (q,) what `moved` has been rounded at the size of
+    drift: np.ndarray = field(default_factory=lambda: np.empty(0))  # (q,) what s may have come away from x by that
     value: np.ndarray = field(default_factory=lambda: np.empty(0))
     strikes: np.ndarray = field(default_factory=lambda: np.empty(0))
     travel: np.ndarray = field(default_factory=lambda: np.empty(0))  # (all q,) the way x has come
 
     def __post_init__(self) -> None:
         q = self.ids.size
-        self.travel = np.zeros(q)
+        self.travel, self.drift = np.zeros(q), np.zeros(q)
         self.gamma, self.value, self.strikes = np.full(q, np.inf), np.full(q, np.inf), np.zeros(q)
-        self.direction, self.moved = np.zeros_like(self.x), np.zeros_like(self.s)
-        known_diag(self.view, self.now)
+        self.direction, self.moved, self.blur = np.zeros_like(self.x), np.zeros_like(self.s), np.zeros(q)
+        self.height = max(float(np.sqrt(np.sum(known_diag(self.view, self.now)))), 1e-300)  # ‖X‖, in the Frobenius norm
 
     @property
     def needs_solution(self) -> bool:
@@ -300,13 +302,16 @@ class Sweeps:
         self.direction *= turn
         self.direction += nudge
         self.moved *= turn
-        self.moved += s
+        self.moved += s  # a difference of long vectors, which a long step scales up
+        self.blur = np.abs(turn[:, 0]) * self.blur + np.linalg.norm(self.s, axis=1)
         curvature = dot(self.moved, self.moved) + (self.view.lam * np.abs(self.direction) ** 2).sum(axis=1)
         going = (gamma > 0) & (curvature > 0)
         step = np.divide(gamma, curvature, out=np.zeros(q), where=going)[:, None]
         self.x += step * self.direction
         self.s += step * self.moved
-        self.travel[self.ids] += np.abs(step[:, 0]) * np.linalg.norm(self.direction, axis=1)
+        way = np.linalg.norm(self.direction, axis=1) + self.blur / self.height
+        self.travel[self.ids] += np.abs(step[:, 0]) * way
+        self.drift += np.abs(step[:, 0]) * self.blur * np.finfo(float).eps
         self.gamma = np.where(going, gamma, np.inf)
         estimates = from_slopes(self.problem, self.view, self.ids, self.s, gamma / m, slopes2)
         return Round(2.0, 2 * m - 1, step[:, 0] * gamma, estimates, ~going | (self.strikes >= 2))
@@ -330,8 +335,18 @@ class Sweeps:
         return np.concatenate(list(spread(pool, part, list(pairwise(cuts)))))
 
     def answers(self) -> tuple[np.ndarray, np.ndarray | None]:
-        """β, and α where rows keep it."""
-        return (self.s, self.x) if self.view.side == "rows" else (self.x.conj(), None)
+        """β, and α where rows keep it.
+
+        β is summed anew where it may have come away from Xᴴα a little. By much it does so where X is all but singular:
+        there it solves what Xᴴα no longer does, and `travel` tells that it is not the shortest.
+        """
+        if self.view.side != "rows":
+            return self.x.conj(), None
+        size = np.linalg.norm(self.s, axis=1)
+        away = (self.drift > 1e-14 * size) & (self.drift < 1e-7 * size)
+        if away.any():
+            self.s[away], self.drift[away] = back(self.by, np.ascontiguousarray(self.x[away])), 0.0
+        return self.s, self.x
 
     def learn(self, place: int, evidence: Evidence, k: int) -> None:
         """The carried image is replaced by the one just summed anew; where that does not help, begin anew."""
@@ -346,7 +361,7 @@ class Sweeps:
     def keep(self, mask: np.ndarray) -> None:
         """Go on with some right-hand sides only."""
         self.now = narrow(self.now, mask)
-        for name in ("x", "s", "gamma", "direction", "moved", "value", "strikes"):
+        for name in ("x", "s", "gamma", "direction", "moved", "blur", "drift", "value", "strikes"):
             setattr(self, name, getattr(self, name)[mask])
 
     def column_norms(self) -> np.ndarray | None:
@@ -355,12 +370,12 @@ class Sweeps:
 
     def state(self) -> dict[str, Any] | None:
         """The recurrence: sweeps begin from it."""
-        return held(self, "ids", "s", "moved", *SWEPT)
+        return held(self, "ids", "s", "moved", "blur", "drift", *SWEPT)
 
     def restore(self, told: dict[str, Any]) -> None:
         """Go on from there."""
         narrowed(self, told)
-        put(self, told, "s", "moved", *SWEPT)
+        put(self, told, "s", "moved", "blur", "drift", *SWEPT)
 
 
 def sweeps(problem: Problem, view: View, now: State, by: Products, order: np.ndarray, jobs: int) -> Sweeps:

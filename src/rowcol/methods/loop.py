@@ -233,8 +233,10 @@ def _look(
         lost = not (found.rounding <= 0.1 and found.residual_norm <= 1e3 * _size(problem, int(i)))
         if status not in (None, Status.CONVERGED) and plain_rows and lost:
             # conjugate gradients by rows run away where no β fits: nothing is nearer than that
-            status = Status.PLATEAU
-            _begin_again(problem, mover, int(i), out)
+            found = _begin_again(problem, mover, int(i), out)
+            status = (
+                Status.CONVERGED if found.value <= stop.tol else Status.PLATEAU
+            )  # for y outside X's range it is zero
         if telling:
             _tell(out, int(i), status)
         if status is not None:
@@ -260,7 +262,7 @@ def _size(problem: Problem, i: int) -> float:
     return float(np.linalg.norm(root * problem.y[i]) * problem.scale[i])
 
 
-def _begin_again(problem: Problem, mover: Mover, i: int, out: Outcome) -> None:
+def _begin_again(problem: Problem, mover: Mover, i: int, out: Outcome) -> Certificate:
     """Leave β = 0, and its certificate, for a right-hand side."""
     assert out.column2 is not None
     zero, ids = np.zeros((1, problem.X.shape[1]), out.beta.dtype), np.array([i])
@@ -271,6 +273,7 @@ def _begin_again(problem: Problem, mover: Mover, i: int, out: Outcome) -> None:
         out.slope[i] = evidence.slope[0]
     if out.alpha is not None:
         out.alpha[i] = 0.0
+    return out.certificates[i]
 
 
 def _record(out: Outcome, seconds: float, energy: np.ndarray, ids: np.ndarray, q: int) -> None:

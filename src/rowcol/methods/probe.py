@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from ..core.centre import centred_copy
-from ..core.problem import Problem
+from ..core.centre import centred_rows
+from ..core.problem import Problem, explain_values
 from ..core.products import products
 from .factor import Factor, from_blocks, from_gram, gram
 
@@ -34,10 +34,14 @@ def probe(problem: Problem, seed: np.random.SeedSequence, count: int, known: int
     rows = np.sort(np.random.default_rng(seed).choice(n, count, replace=False, shuffle=False))
     part = (problem.X.tocsr() if sp.issparse(problem.X) else problem.X)[rows]
     X = np.ascontiguousarray(part.toarray() if sp.issparse(part) else part, dtype=problem.y.dtype)
+    if not np.isfinite(X).all():
+        raise ValueError(explain_values(problem.X))  # whose rows have other numbers than those of the sample
     if problem.shift is not None:
-        X = centred_copy(X, problem.shift._replace(ones=problem.shift.ones[rows]))
+        X = centred_rows(X, problem.shift._replace(ones=problem.shift.ones[rows]))
     y = np.ascontiguousarray(problem.y[:, rows])
     factor, beta = _quick(X, y) or from_blocks(X, y, 0.0, problem.y.dtype, False, False)
+    factor.polish(products(X))
+    beta = factor.inside(beta)
     size = np.maximum(np.linalg.norm(y, axis=1), 1e-300)
     found = Probe(rows, X, factor, beta, np.linalg.norm(y - beta @ X.T, axis=1) / size)
     if factor.rank == p or 2 * count > n or factor.rank <= known:  # more rows that add no rank: it is X that lacks it

@@ -179,7 +179,7 @@ def _take(
         assert asked.shift is not None
         root = None if asked.weight is None or by_rows else np.sqrt(asked.weight)
         if (root is None) not in way.kept.shifted:
-            way.kept.shifted[root is None] = centred_copy(asked.X, asked.shift, root)
+            way.kept.shifted[root is None] = centred_copy(asked.X, asked.shift, root, asked.weight)
         X = way.kept.shifted[root is None]
         given = asked._replace(X=X, shift=None, copied=asked.copied + held_by(X))
         if root is not None:
@@ -233,7 +233,8 @@ def _take(
         travel = getattr(mover, "travel", np.linalg.norm(out.alpha, axis=1))
         lost = 4 * np.finfo(given.X.dtype).eps  # products are as precise as X is stored
         astray = lost * travel * np.sqrt(way.column2.sum()) / np.maximum(np.linalg.norm(out.beta, axis=1), 1e-300)
-        way.row_space = way.row_space and bool((astray <= max(ASTRAY, 100 * lost)).all())
+        if not (astray <= max(ASTRAY, 100 * lost)).all():
+            way.row_space, out.alpha = False, None  # nor does α give β any more
     if Status.CONVERGED in out.statuses.values():
         way.proven = way.proven and way.row_space
     return out

@@ -96,7 +96,7 @@ class Flowing(Place):
 
     def _next(self, source: Iterator[Any], k: int) -> Any:
         try:
-            found = next(source, None)
+            found = next(filter(_filled, source), None)
         except Exception as wrong:
             raise type_for(wrong)(f"{self.name}: chunk {k + 1} cannot be read: {first_line(wrong)}") from wrong
         if k == self.count:
@@ -110,6 +110,12 @@ class Flowing(Place):
     def part(self, k: int) -> Any:
         """One of them, by going through those before."""
         return next(part for at, part in self.parts() if at == k)
+
+
+def _filled(found: Any) -> bool:
+    """Has a chunk any rows?"""
+    part = found[0] if isinstance(found, tuple) else found
+    return len(np.shape(part)) != 2 or np.shape(part)[0] > 0
 
 
 def within(place: Place, memory: int) -> Place:
@@ -135,6 +141,8 @@ def flowing(begin: Callable[[], Any], name: str) -> tuple[Flowing, np.ndarray | 
             if y is not None and len(y) != part.shape[0]:
                 raise ValueError(f"chunk {k + 1} has {part.shape[0]} rows, but {len(y)} of y")
             p = part.shape[1]
+            if not part.shape[0]:  # nor does it count when it comes again
+                continue
             lengths.append(part.shape[0])
             targets.append(y)
             kinds.add(precision(part.dtype, f"{name}: chunk {k + 1}"))

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..core.place import Place
+from ..core.problem import precision
 from .chunks import Filed, Sliced, flowing, within
 from .cluster import Spread, is_dask, spread
 from .tables import tables
@@ -144,16 +145,28 @@ def _offset(mapped: np.memmap) -> int | None:
 
 
 def placed(X: Any, memory: int) -> Any:
-    """X as it is, or as a Place: Dask collections, arrays of files, and maps of files larger than `memory`."""
+    """X as it is, or as a Place: Dask collections, arrays of files, and arrays that are too much for `memory`.
+
+    These are maps of larger files, and what would have to be copied: broadcast, strided, of whole numbers.
+    """
     if isinstance(X, Chunks):
         X = X.X
     if is_dask(X):
         return spread(X)[0]
     kind = type(X).__module__.split(".")[0]
-    mapped = isinstance(X, np.memmap) and X.ndim == 2 and X.nbytes > memory
-    if mapped or (kind in ("h5py", "zarr") and hasattr(X, "shape")):
+    large = type(X) in (np.memmap, np.ndarray) and X.ndim == 2 and 0 not in X.shape and _taken(X) > memory
+    if large or (kind in ("h5py", "zarr") and hasattr(X, "shape")):
         X = _array(X, None)
     return within(X, memory) if isinstance(X, Place) else X
+
+
+def _taken(X: np.ndarray) -> int:
+    """Bytes that using X takes: those of a file that is mapped, or those of a copy, where one has to be made."""
+    if X.dtype.kind not in "fciub":  # what is no number is refused later
+        return 0
+    kind = precision(X.dtype, "X")
+    in_place = kind == X.dtype and X.flags.aligned and (X.flags.c_contiguous or X.flags.f_contiguous)
+    return (X.nbytes if isinstance(X, np.memmap) else 0) if in_place else X.size * kind.itemsize
 
 
 def with_team(X: Any, memory: int, whole: bool = False) -> tuple[Any, Team | None]:

@@ -1,0 +1,38 @@
+"""Sparse arrays as compiled code may trust them: CSR or CSC, every index in its place, no entry twice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def sound(X: Any, dtype: Any, name: str = "X") -> Any:
+    """X in canonical CSR or CSC format and of this dtype: itself where it is that, or else a copy; or an error."""
+    out = X if X.format in ("csr", "csc") else X.tocsr()
+    data, indices, ends = out.data, out.indices, out.indptr
+    lines, places = out.shape if out.format == "csr" else out.shape[::-1]
+    used = int(ends[-1]) if len(ends) else -1
+    if len(ends) != lines + 1 or ends[0] != 0 or (ends[1:] < ends[:-1]).any() or used > min(len(data), len(indices)):
+        raise ValueError(f"{name} is no valid sparse array, as its indptr is wrong: make it anew from a COO array")
+    plain = all(a.flags.c_contiguous and a.flags.aligned for a in (data, indices, ends))
+    if used < max(len(data), len(indices)) or indices.dtype != ends.dtype or not plain:
+        # room to spare, types that SciPy mixes up, or strides
+        kind = np.promote_types(indices.dtype, ends.dtype)
+        out = type(out)(out.shape, dtype=data.dtype)
+        out.data, out.indices = _plain(data[:used], data.dtype), _plain(indices[:used], kind)
+        out.indptr = _plain(ends, kind)
+    if out.dtype != dtype:
+        out = out.astype(dtype)
+    if not out.has_canonical_format:  # entries that appear twice would spoil the norms
+        out = out.copy() if np.may_share_memory(out.data, data) else out
+        out.sum_duplicates()
+    full = np.flatnonzero(out.indptr[1:] > out.indptr[:-1])
+    # sorted as they are, the first and the last of a line will do
+    if full.size and (out.indices[out.indptr[full]].min() < 0 or out.indices[out.indptr[full + 1] - 1].max() >= places):
+        raise ValueError(f"{name} is no valid sparse array: it has indices outside of its shape {out.shape}")
+    return out
+
+
+def _plain(a: np.ndarray, kind: np.dtype) -> np.ndarray:
+    return np.require(a, kind, ("C", "A"))
