@@ -212,7 +212,7 @@ def test_an_alpha_that_is_no_number(alpha):
 
 
 def test_weights_that_are_no_numbers():
-    with pytest.raises(TypeError, match="sample_weight must be numbers"):
+    with pytest.raises(TypeError, match="sample_weight must be an array of numbers"):
         KernelRidge().fit(*_points(), sample_weight="a")
 
 

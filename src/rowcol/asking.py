@@ -15,7 +15,8 @@ from scipy.sparse.linalg import LinearOperator
 from .core import sampler as samplers
 from .core import threads
 from .core.place import Place
-from .core.problem import Problem, real_number, scaled_bounds
+from .core.problem import Problem, array_of, precision, real_number, scaled_bounds
+from .core.words import shown
 from .methods.choose import ROUTES, SIDE_OF, Choice, Plan, after, choose, planned
 from .methods.costs import BY_LINES, budget, bytes_of, copies_of
 from .methods.kernel_routes import ROUTES as KERNEL_ROUTES
@@ -66,7 +67,7 @@ def how_to(
     known = ("auto", *KERNEL_ROUTES) if kernel else METHODS
     if not isinstance(method, str) or method not in known:
         said = " with a kernel" if kernel else ""
-        raise ValueError(f"method must be one of {', '.join(known)}{said}, got {method!r}")
+        raise ValueError(f"method must be one of {', '.join(known)}{said}, got {shown(method)}")
     samplers.check(sampler)
     tol = real_number(tol, "tol", above=0.0, below=1.0)
     limit = DEFAULT_PASSES if max_passes is None else real_number(max_passes, "max_passes", above=0.0)
@@ -74,7 +75,7 @@ def how_to(
     if callback is not None and not callable(callback):
         raise TypeError(f"callback must be callable, got {type(callback).__name__}")
     if progress not in (None, True, False):
-        raise TypeError(f"progress must be None, True or False, got {progress!r}")
+        raise TypeError(f"progress must be None, True or False, got {shown(progress)}")
     if not isinstance(sampler, str) and method not in ("rk", "rcd"):
         raise ValueError(
             f"sampler weights need rows or columns to pick: say method='rk' (one a row) or 'rcd' (one a column), not "
@@ -240,9 +241,7 @@ def start_of(x0: Any, asked: Problem) -> tuple[np.ndarray | None, np.ndarray | N
         return _inside(np.zeros((len(asked.y), asked.X.shape[1])), asked), None
     (q, n), p = asked.y.shape, asked.X.shape[1]
     source, dual = (x0.x, x0.dual) if isinstance(x0, Result) else (x0, None)
-    beta = np.array(source)
-    if beta.dtype.kind not in "fiubc":
-        raise TypeError(f"x0 must be numbers or an earlier Result, got dtype {beta.dtype}")
+    beta = start_array(source)
     if np.iscomplexobj(beta) and not np.iscomplexobj(asked.y):
         raise TypeError("x0 is complex but X and y are real")
     shape = (p,) if asked.single else (p, q)
@@ -265,6 +264,15 @@ def start_of(x0: Any, asked: Problem) -> tuple[np.ndarray | None, np.ndarray | N
     if not rows_of.any():
         return None, None
     return rows_of, None
+
+
+def start_array(source: Any) -> np.ndarray:
+    """x0 as an array of numbers, which is not the user's own."""
+    beta = array_of(source, "x0")
+    if beta.dtype.kind not in "fiubc":
+        raise TypeError(f"x0 must be numbers or an earlier Result, got dtype {beta.dtype}")
+    with np.errstate(over="ignore"):
+        return np.array(beta, precision(beta.dtype, "x0"))
 
 
 def _inside(beta: np.ndarray, asked: Problem) -> np.ndarray | None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .asking import How
+from .asking import How, start_array
 from .core.certify import UNIT, Certificate, certify
 from .core.function import KernelFunction, summed
 from .core.gram import Gram, alone, diagonal, fits_single, gram, product, sizes2
@@ -23,6 +23,7 @@ from .core.problem import Problem, answer, posed, right_hand_sides, weights
 from .core.recipes import Kernel
 from .core.sides import leaves_of, points
 from .core.threads import blas_limit, pooled
+from .core.words import shown
 from .methods.center_fit import fit_centers, plan_centers, with_remedy
 from .methods.choose import Plan, with_learned
 from .methods.kernel import ridge_of
@@ -168,7 +169,7 @@ def _pose(X: Any, y: Any, kernel: Any, alpha: Any, how: How, sample_weight: Any,
     if how.method != "rk" and not (isinstance(how.sampler, str) and how.sampler == "auto"):
         raise ValueError(f"with a kernel only method='rk' picks single points: leave out sampler for {how.method!r}")
     if not isinstance(fit_intercept, (bool, np.bool_)):
-        raise TypeError(f"fit_intercept must be True or False, got {fit_intercept!r}")
+        raise TypeError(f"fit_intercept must be True or False, got {shown(fit_intercept)}")
     X = points(X)
     n = X.shape[0]
     b, single = right_hand_sides(y, n)
@@ -218,11 +219,11 @@ def _ridge(alpha: Any, n: int, q: int) -> tuple[float, np.ndarray | None]:
     value = np.asarray(alpha)
     if value.ndim == 0:
         if isinstance(alpha, bool) or value.dtype.kind not in "fiu":
-            raise TypeError(f"alpha must be a number above 0, or one a point, got {alpha!r}")
+            raise TypeError(f"alpha must be a number above 0, or one a point, got {shown(alpha)}")
         if not (math.isfinite(float(value)) and value > 0):
             raise ValueError(
-                f"alpha must be above 0 and finite with a kernel, got {alpha!r}: to interpolate, take a small one, "
-                "such as 1e-8 times k(x, x)"
+                f"alpha must be above 0 and finite with a kernel, got {shown(alpha)}: to interpolate, take a small "
+                "one, such as 1e-8 times k(x, x)"
             )
         return float(value), None
     if value.dtype.kind not in "fiu" or value.shape not in ((n,), (n, q)):
@@ -247,7 +248,7 @@ def _grams(posed_as: _Posed, pool: Executor | None, team: Any) -> tuple[Gram, Gr
 def _start(x0: Any, posed_as: _Posed, memo: Memo | None = None) -> np.ndarray | None:
     if x0 is None:
         return None
-    source = np.asarray(x0.x if isinstance(x0, Result) else x0)
+    source = start_array(x0.x if isinstance(x0, Result) else x0)
     asked = posed_as.asked
     many = len(posed_as.mean)
     shape = (posed_as.count,) if posed_as.single else (posed_as.count, many)

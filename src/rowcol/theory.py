@@ -26,11 +26,12 @@ import numpy as np
 
 from .core.gram import diagonal, gram, written
 from .core.kernels import kernel_of
-from .core.problem import matrix, real_number
+from .core.problem import matrix, real_number, right_hand_sides
 from .core.rates import conjugate_rate, extended_steps_to, step_rate, steps_to
 from .core.sampler import check
 from .core.sampler import sampler as make_sampler
 from .core.sides import leaves_of, points
+from .core.words import shown
 from .methods.extremes import Extremes, extremes, line_squares
 from .solving import solve
 
@@ -165,10 +166,10 @@ def rate(
     check(sampler)
     if kernel is not None:
         if method not in ("rk", "auto"):
-            raise ValueError(f"with a kernel the paper's steps are method='rk', got {method!r}")
+            raise ValueError(f"with a kernel the paper's steps are method='rk', got {shown(method)}")
         return _kernel_rate(X, alpha, kernel, sampler)
     if method not in METHODS:
-        raise ValueError(f"method must be one of {', '.join(METHODS)}: others have no rate; got {method!r}")
+        raise ValueError(f"method must be one of {', '.join(METHODS)}: others have no rate; got {shown(method)}")
     X, _ = matrix(X)
     known = _extremes(X, random_state) if extremes is None else extremes
     n, p = X.shape
@@ -361,13 +362,15 @@ def horizon(X: Any, y: Any, random_state: Any = 0, extremes: Extremes | None = N
     known = _extremes(X, random_state) if extremes is None else extremes
     if known.smallest == 0:
         raise ValueError("X is zero, or its smallest singular value is not known: there is no horizon to tell")
-    if np.ndim(y) != 1:
-        raise ValueError(f"y must have one dimension, got shape {np.shape(y)}: ask for one target at a time")
     X, _ = matrix(X)
+    y, single = right_hand_sides(y, X.shape[0])
+    if not single:
+        raise ValueError(f"y must have one dimension, got shape {y.shape}: ask for one target at a time")
+    y = y[:, 0]
     found = solve(X, y, tol=1e-10, random_state=random_state)
     live = line_squares(X, rows=True) > 0
     with np.errstate(all="ignore"):  # far beyond any scale of use these are infinite, or zero
-        misfit = np.float64(np.linalg.norm((np.asarray(y) - X @ found.x)[live])) ** 2
+        misfit = np.float64(np.linalg.norm((y - X @ found.x)[live])) ** 2
         small, large = np.float64(known.smallest) ** 2, np.float64(known.largest) ** 2
         low, high = (float(misfit / np.float64(v) ** 2) if v > 0 else math.inf for v in reversed(known.smallest_range))
         limit, least, printed = (float(v) for v in (misfit / small, misfit / large, misfit / small / small))

@@ -16,6 +16,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
+from .words import first_line
+
 Asked = Callable[..., Any]  # f(part, pool, *shared, *sliced)
 
 
@@ -120,12 +122,14 @@ def fitting(found: Any, want: tuple[int, int], kind: np.dtype, name: str) -> Any
         got = getattr(found, "shape", type(found).__name__)
         raise ValueError(f"{name} should be {want[0]:,} x {want[1]:,}, but is {got}: it was cut or changed")
     if sp.issparse(found):
-        found = found.tocsr().astype(kind, copy=False)
+        with np.errstate(over="ignore"):  # what leaves float64 is infinite, and found
+            found = found.tocsr().astype(kind, copy=False)
         return found if found.has_canonical_format else _canonical(found)
     found = np.asarray(found)
     if found.dtype.kind not in "fiubc":
         raise TypeError(f"{name} has dtype {found.dtype}, which is not numeric")
-    return np.ascontiguousarray(found, dtype=kind)
+    with np.errstate(over="ignore"):
+        return np.ascontiguousarray(found, dtype=kind)
 
 
 def times_rows(part: Any, root: np.ndarray) -> Any:
@@ -162,8 +166,3 @@ def type_for(wrong: Exception) -> type[Exception]:
     if isinstance(wrong, (OSError, MemoryError)):
         return OSError if isinstance(wrong, OSError) else MemoryError
     return ValueError
-
-
-def first_line(wrong: BaseException) -> str:
-    """What an error says, in one line."""
-    return (str(wrong).strip().splitlines() or [type(wrong).__name__])[0][:300]

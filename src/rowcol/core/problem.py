@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
 from .place import Place
+from .words import cut, first_line, shown
 
 PRECISIONS = (np.float32, np.float64, np.complex64, np.complex128)
 
@@ -128,13 +129,14 @@ def matrix(X: Any) -> tuple[Any, int]:
         return _sparse(X)
     if isinstance(X, LinearOperator):
         return X if isinstance(X, Place) else _operator(X), 0
-    a = _array(X, "X")
+    a = array_of(X, "X")
     if a.ndim != 2:
         hint = "; reshape a single feature with X.reshape(-1, 1)" if a.ndim == 1 else ""
         raise ValueError(f"X must have 2 dimensions, got {a.ndim} (shape {a.shape}){hint}")
     if 0 in a.shape:
         raise ValueError(f"X is empty (shape {a.shape}): it needs at least one row and one column")
-    out = np.asarray(a, dtype=precision(a.dtype, "X"))
+    with np.errstate(over="ignore"):  # what leaves float64 is infinite, and found
+        out = np.asarray(a, dtype=precision(a.dtype, "X"))
     if not out.flags.aligned:
         out = out.copy()
     if not (out.flags.c_contiguous or out.flags.f_contiguous):
@@ -161,7 +163,8 @@ def _sparse(X: Any) -> tuple[Any, int]:
     dtype = precision(X.dtype, "X")
     out = X if X.format in ("csr", "csc") else X.tocsr()
     if out.dtype != dtype:
-        out = out.astype(dtype)
+        with np.errstate(over="ignore"):
+            out = out.astype(dtype)
     if not out.has_canonical_format:  # entries that appear twice would spoil the norms
         out = out.copy() if out is X else out
         out.sum_duplicates()
@@ -173,8 +176,9 @@ def right_hand_sides(y: Any, n: int) -> tuple[np.ndarray, bool]:
     """y as (n, q) and whether it came with one dimension."""
     if sp.issparse(y):
         raise TypeError("y must be dense: pass y.toarray()")
-    a = _array(y, "y")
-    a = np.asarray(a, dtype=precision(a.dtype, "y"))
+    a = array_of(y, "y")
+    with np.errstate(over="ignore"):
+        a = np.asarray(a, dtype=precision(a.dtype, "y"))
     if a.ndim not in (1, 2):
         raise ValueError(f"y must have 1 or 2 dimensions, got {a.ndim} (shape {a.shape})")
     if a.shape[0] != n:
@@ -188,15 +192,16 @@ def right_hand_sides(y: Any, n: int) -> tuple[np.ndarray, bool]:
     return wide.reshape(n, -1), a.ndim == 1
 
 
-def weights(w: Any, n: int) -> np.ndarray:
-    """Sample weights: n finite numbers, none negative, not all zero."""
-    a = np.asarray(_array(w, "sample_weight"))
+def weights(w: Any, n: int, some: bool = True) -> np.ndarray:
+    """Sample weights: n finite numbers, none negative; not all zero, unless others are to come."""
+    a = array_of(w, "sample_weight")
     if a.dtype.kind not in "fiub":
         raise TypeError(f"sample_weight must be real numbers, got dtype {a.dtype}")
-    a = a.astype(np.float64)
+    with np.errstate(over="ignore"):
+        a = a.astype(np.float64)
     if a.shape != (n,):
         raise ValueError(f"sample_weight must have shape ({n},), one weight a row of X, got {a.shape}")
-    if not np.isfinite(a).all() or (a < 0).any() or not a.any():
+    if not np.isfinite(a).all() or (a < 0).any() or (some and not a.any()):
         raise ValueError("sample_weight must be finite, non-negative and not all zero")
     return a
 
@@ -208,17 +213,18 @@ def _bounds(given: Any, p: int, dtype: np.dtype) -> np.ndarray | None:
     if dtype.kind == "c":
         raise TypeError("bounds need real X and y: complex numbers have no order")
     if not isinstance(given, (tuple, list, np.ndarray)) or len(given) != 2:
-        raise ValueError(f"bounds must be a pair (low, high), of numbers or of arrays of {p}, got {given!r}")
+        raise ValueError(f"bounds must be a pair (low, high), of numbers or of arrays of {p}, got {shown(given)}")
     sides = []
     for side, name in zip(given, ("low", "high"), strict=True):
-        a = _array(side, f"bounds: {name}")
+        a = array_of(side, f"bounds: {name}")
         if a.dtype.kind not in "fiub":
             raise TypeError(f"bounds: {name} must be real numbers, got dtype {a.dtype}")
         if a.shape not in ((), (p,)):
             raise ValueError(f"bounds: {name} must be a number or have shape ({p},), one a column of X, got {a.shape}")
         if np.isnan(a).any():
             raise ValueError(f"bounds: {name} has a NaN; -inf and inf stand for no bound")
-        sides.append(np.broadcast_to(a.astype(np.float64), (p,)))
+        with np.errstate(over="ignore"):
+            sides.append(np.broadcast_to(a.astype(np.float64), (p,)))
     low, high = sides
     with np.errstate(over="ignore"):
         near = [a.astype(dtype) for a in sides]
@@ -242,37 +248,58 @@ def real_number(
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value.item()
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
-        raise TypeError(f"{name} must be a real number, got {value!r}")
+        raise TypeError(f"{name} must be a real number, got {shown(value)}")
     number = float(value)
     if at_least is not None and not at_least <= number < math.inf:
-        raise ValueError(f"{name} must be finite and at least {at_least:g}, got {value!r}")
+        raise ValueError(f"{name} must be finite and at least {at_least:g}, got {shown(value)}")
     if above is not None and not above < number < below:
         limit = f"above {above:g}" + (f" and below {below:g}" if below < math.inf else " and finite")
-        raise ValueError(f"{name} must be {limit}, got {value!r}")
+        raise ValueError(f"{name} must be {limit}, got {shown(value)}")
     return number
 
 
-def _array(a: Any, name: str) -> np.ndarray:
+def array_of(a: Any, name: str) -> np.ndarray:
+    """Whatever was given, as an array of any shape and dtype; or an error that names it."""
     if np.ma.isMaskedArray(a):
         raise TypeError(f"{name} is a masked array: fill or drop the masked entries first")
-    if isinstance(a, (str, bytes, dict, set)) or hasattr(a, "__next__"):
+    if isinstance(a, (str, bytes, dict, set, type)) or hasattr(a, "__next__"):
         raise TypeError(f"{name} must be an array of numbers, got {type(a).__name__}")
     if not hasattr(a, "__array__") and not isinstance(a, (list, tuple, int, float, complex, memoryview)):
         raise TypeError(f"{name} must be an array or a SciPy sparse array, got {type(a).__name__}")
+    if type(a).__module__.startswith("polars."):
+        return _from_polars(a, name)
     try:
         read = np.asarray(a)
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{name} cannot be read as an array of numbers: {error}") from error
+    except MemoryError:
+        raise
+    except Exception as wrong:  # whatever its own code, or a nested list, leads to
+        raise ValueError(f"{name} cannot be read as an array of numbers: {first_line(wrong)}") from wrong
     return _from_table(a, name) if read.dtype == object and hasattr(a, "to_numpy") else read
 
 
 def _from_table(a: Any, name: str) -> np.ndarray:
     """A pandas table or column whose dtypes are numeric, but not one NumPy dtype: booleans beside floats, say."""
     kinds = dict(zip(a.columns, a.dtypes, strict=True)) if hasattr(a, "columns") else {a.name: a.dtype}
-    bad = [str(column) for column, dtype in kinds.items() if getattr(dtype, "kind", "O") not in "fiub"]
-    if bad:
-        raise TypeError(f"{name} has columns that are not numeric: {', '.join(bad[:5])}; drop or encode them first")
+    bad = [column for column, dtype in kinds.items() if getattr(dtype, "kind", "O") not in "fiub"]
+    refuse_columns(bad, name)
     return a.to_numpy(dtype=np.float64, na_value=np.nan)
+
+
+def _from_polars(a: Any, name: str) -> np.ndarray:
+    """A polars table or column: left to itself it would give dates as numbers."""
+    columns = a.get_columns() if hasattr(a, "get_columns") else [a]
+    bad = [one.name for one in columns if not (one.dtype.is_numeric() or str(one.dtype) == "Boolean")]
+    refuse_columns(bad, name)
+    read = [np.asarray(one) for one in columns]
+    read = [one.astype(np.float64) if one.dtype.kind in "Ob" else one for one in read]
+    return np.column_stack(read) if hasattr(a, "get_columns") else read[0]
+
+
+def refuse_columns(columns: list[Any], name: str) -> None:
+    """An error that names them, if there are any."""
+    if columns:
+        told = ", ".join(cut(str(one), 50) for one in columns[:5])
+        raise TypeError(f"{name} has columns that are not numeric: {told}; drop or encode them first")
 
 
 def precision(dtype: np.dtype, name: str) -> np.dtype:

@@ -17,6 +17,7 @@ import scipy.sparse as sp
 from .kernels import Function, Polynomial, Precomputed, Sigmoid
 from .problem import explain_values, matrix
 from .recipes import Kernel, Product, Recipe, Scaled, Sum
+from .words import shown
 
 FEW = 3  # features: up to here differences cost no more than dot products
 LOST = {4: 1e-6, 8: 1e-13}  # what dot products may lose of the kernel; bytes of a number to error
@@ -99,7 +100,7 @@ def _check_degree(kernel: Polynomial, X: Any, reach2: float) -> None:
     """A fraction is no power of a negative number."""
     safe = kernel.coef0 >= reach2 or (kernel.coef0 >= 0 and (X.data if sp.issparse(X) else X).min(initial=0.0) >= 0)
     if kernel.degree != int(kernel.degree) and not safe:
-        raise ValueError(f"degree must be a whole number where x·y + coef0 can be negative, got {kernel.degree!r}")
+        raise ValueError(f"degree must be a whole number where x·y + coef0 can be negative, got {shown(kernel.degree)}")
 
 
 def symmetric(K: np.ndarray) -> np.ndarray:

@@ -10,13 +10,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.base import MultiOutputMixin
 from sklearn.model_selection import check_cv
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ..core.kernels import Matern, kernel_of
 from ..core.problem import real_number, weights
 from ..core.recipes import Kernel
+from ..core.words import shown
 from ..methods.costs import budget
 from ..methods.landmarks import Memo
 from ..methods.progress import Progress
@@ -26,11 +27,12 @@ from ..places.opening import gathered
 from .kernel_regression import KernelRegression
 from .ladder import Candidate, Ladder, Rung, climbed, results
 from .scoring import scorer_of
+from .validating import Regressor, validated, weighed
 
 log = logging.getLogger(__name__)
 
 
-class KernelRidgeCV(MultiOutputMixin, RegressorMixin, KernelRegression):
+class KernelRidgeCV(MultiOutputMixin, Regressor, KernelRegression):
     """Kernel ridge regression, exact and certified, with kernel, length-scales and alpha chosen by what they predict.
 
     Length-scales and alpha are found by the gradient of the leave-one-out error on some points, then tried, with others
@@ -161,13 +163,13 @@ class KernelRidgeCV(MultiOutputMixin, RegressorMixin, KernelRegression):
         self._check()
         real_number(self.cv_tol, "cv_tol", above=0.0, below=1.0)
         if not isinstance(self.tune_points, (int, np.integer)) or self.tune_points < 2:
-            raise ValueError(f"tune_points must be a whole number of 2 or more, got {self.tune_points!r}")
+            raise ValueError(f"tune_points must be a whole number of 2 or more, got {shown(self.tune_points)}")
         scales = self._scales(named)
         limit = math.inf if self.max_seconds is None else real_number(self.max_seconds, "max_seconds", above=0.0)
         X = gathered(X, budget(self.memory))
-        X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, **self._kinds())
+        X, y = validated(self, X, y, multi_output=True, y_numeric=True, **self._kinds())
         n = X.shape[0]
-        given = self._weights(sample_weight, n)
+        given = weighed(sample_weight, n)
         w = np.ones(n) if given is None else weights(given, n)
         folds = _folds(self.cv, X, y, w)
         ladder = Ladder(
@@ -277,9 +279,9 @@ class KernelRidgeCV(MultiOutputMixin, RegressorMixin, KernelRegression):
         try:
             out = [np.asarray(length, np.float64) for length in ([given] if one else given)]
         except (TypeError, ValueError):
-            raise ValueError(f"length_scales must be numbers, or one a feature each, got {given!r}") from None
+            raise ValueError(f"length_scales must be numbers, or one a feature each, got {shown(given)}") from None
         if not all((np.isfinite(length) & (length > 0)).all() for length in out):
-            raise ValueError(f"length_scales: each length_scale must be finite and above 0, got {given!r}")
+            raise ValueError(f"length_scales: each length_scale must be finite and above 0, got {shown(given)}")
         if not out:
             raise ValueError("length_scales must hold one or more, got none")
         if not any(tunable(kernel) for kernel, _ in named):
@@ -294,9 +296,9 @@ class KernelRidgeCV(MultiOutputMixin, RegressorMixin, KernelRegression):
         try:
             alphas = np.atleast_1d(np.asarray(self.alphas, dtype=float))
         except (TypeError, ValueError):
-            raise ValueError(f"alphas must be numbers above 0, got {self.alphas!r}") from None
+            raise ValueError(f"alphas must be numbers above 0, got {shown(self.alphas)}") from None
         if alphas.ndim != 1 or not alphas.size or not (np.isfinite(alphas).all() and (alphas > 0).all()):
-            raise ValueError(f"alphas must be numbers above 0, got {self.alphas!r}")
+            raise ValueError(f"alphas must be numbers above 0, got {shown(self.alphas)}")
         return alphas
 
     def _choose(self, best: Candidate, rungs: list[Rung]) -> None:
@@ -345,7 +347,7 @@ def _folds(cv: Any, X: Any, y: Any, weight: np.ndarray) -> list[tuple[np.ndarray
         if not side.size:
             raise ValueError("cv gives a fold with nothing to fit, or nothing to predict")
         if side.ndim != 1 or side.dtype.kind not in "iu" or side.min() < -n or side.max() >= n:
-            raise ValueError(f"cv must give positions of rows, from 0 to {n - 1}, or masks of {n}; got {side!r}")
+            raise ValueError(f"cv must give positions of rows, from 0 to {n - 1}, or masks of {n}; got {shown(side)}")
     if not all(weight[train].any() for train, _ in folds):
         raise ValueError(
             "cv gives a fold in which all rows to fit have sample_weight 0: they are as if they were not there"

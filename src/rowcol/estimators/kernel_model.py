@@ -10,16 +10,18 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.metrics.pairwise import pairwise_kernels
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ..asking import how_to
 from ..checkpoints import closed, opened
 from ..core.kernels import Function, Precomputed, kernel_of
 from ..core.recipes import Kernel
 from ..core.sides import leaves_of
+from ..core.words import shown
 from ..fitting import fit
 from ..methods.choose import Plan
 from ..methods.result import Result
+from .validating import validated
 
 KINDS: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": (np.float64, np.float32)}
 
@@ -70,7 +72,7 @@ class KernelModel(BaseEstimator):
         if dtype is None:
             return KINDS
         if dtype not in ("float32", "float64", np.float32, np.float64):
-            raise ValueError(f"dtype must be None, 'float32' or 'float64', got {dtype!r}")
+            raise ValueError(f"dtype must be None, 'float32' or 'float64', got {shown(dtype)}")
         return KINDS | {"dtype": np.dtype(dtype)}
 
     def _check(self) -> None:
@@ -79,7 +81,7 @@ class KernelModel(BaseEstimator):
         drawn = isinstance(state, (np.random.Generator, np.random.RandomState))
         how_to(**(self._asked() | {"random_state": 0 if drawn else state}), kernel=True)
         if not isinstance(self.fit_intercept, (bool, np.bool_)):
-            raise TypeError(f"fit_intercept must be True or False, got {self.fit_intercept!r}")
+            raise TypeError(f"fit_intercept must be True or False, got {shown(self.fit_intercept)}")
 
     def _asked(self) -> dict[str, Any]:
         """The parameters of a fit, as `solve` calls them."""
@@ -128,7 +130,7 @@ class KernelModel(BaseEstimator):
     def _points(self, X: Any) -> Any:
         """New points, validated."""
         check_is_fitted(self)
-        return validate_data(self, X, reset=False, **self._kinds())
+        return validated(self, X, reset=False, **self._kinds())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -52,19 +52,6 @@ class KernelRegression(KernelModel):
         limits = self.tol, None, None
         return how_to("auto", *limits, "auto", None, False, self.memory, self.n_jobs, self.random_state, kernel=True)
 
-    def _weights(self, given: Any, n: int) -> np.ndarray | None:
-        """Weights of rows: numbers, one a row; or the same for all."""
-        if given is None:
-            return None
-        try:
-            weight = np.asarray(given, float)
-        except (TypeError, ValueError):
-            raise TypeError(f"sample_weight must be numbers, one a row, got {given!r}") from None
-        weight = np.full(n, float(weight)) if weight.ndim == 0 else weight.copy()
-        if weight.shape != (n,):
-            raise ValueError(f"sample_weight must have shape ({n},), one weight a row, got {weight.shape}")
-        return weight
-
     def _fit_all(
         self, X: Any, y: Any, alpha: Any, weight: np.ndarray | None, start: Any, memo: Memo, **changes: Any
     ) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.base import BaseEstimator, MultiOutputMixin
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ..core.place import Place
 from ..core.problem import penalties
@@ -19,6 +18,7 @@ from ..methods.result import Result
 from ..methods.stream import Stream, absorb, stream
 from ..places.opening import placed
 from ..solving import solve
+from .validating import Regressor, validated, weighed
 
 KINDS = {"accept_sparse": ("csr", "csc"), "dtype": (np.float64, np.float32)}
 
@@ -109,7 +109,7 @@ class Linear:
             if X.shape[1] != self.n_features_in_:
                 raise ValueError(f"X has {X.shape[1]} features, but {self.n_features_in_} were fitted")
             return np.concatenate(list(X.map(_decided, (self.coef_, self.intercept_))))
-        X = validate_data(self, X, reset=False, **KINDS)
+        X = validated(self, X, reset=False, **KINDS)
         return _decided(X, None, self.coef_, self.intercept_)
 
     def predict(self: Any, X: Any) -> np.ndarray:
@@ -161,7 +161,7 @@ def _unbounded(model: Any) -> bool:
     return True
 
 
-class Ridge(MultiOutputMixin, RegressorMixin, Linear, BaseEstimator):
+class Ridge(MultiOutputMixin, Regressor, Linear, BaseEstimator):
     """Ridge regression: min ‖y − Xβ − b‖² + alpha ‖β‖², certified.
 
     Parameters
@@ -295,9 +295,8 @@ class Ridge(MultiOutputMixin, RegressorMixin, Linear, BaseEstimator):
             y = self._elsewhere(X, y)
         else:
             # NaN and infinity are found, and named, in the passes of the solve itself
-            X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, ensure_all_finite=False, **KINDS)
-        if isinstance(sample_weight, Real):
-            sample_weight = np.full(X.shape[0], float(sample_weight))
+            X, y = validated(self, X, y, multi_output=True, y_numeric=True, ensure_all_finite=False, **KINDS)
+        sample_weight = weighed(sample_weight, X.shape[0])
         zero = np.asarray(self._penalty()) == 0
         if self.covariance and zero.any() and not zero.all():
             raise ValueError("covariance=True takes alphas that are all 0 or all above 0")
@@ -325,7 +324,7 @@ class Ridge(MultiOutputMixin, RegressorMixin, Linear, BaseEstimator):
         self
         """
         so_far: Stream | None = getattr(self, "_stream", None)
-        X, y = validate_data(
+        X, y = validated(
             self, X, y, reset=so_far is None, multi_output=True, y_numeric=True, ensure_all_finite=False, **KINDS
         )
         y = np.asarray(y)
@@ -333,8 +332,7 @@ class Ridge(MultiOutputMixin, RegressorMixin, Linear, BaseEstimator):
             if so_far is not None:
                 raise ValueError("fit_intercept was changed between calls of partial_fit: begin anew with a clone")
             so_far = stream(X.shape[1], y, self.fit_intercept, self.memory)
-        if isinstance(sample_weight, Real):
-            sample_weight = np.full(X.shape[0], float(sample_weight))
+        sample_weight = weighed(sample_weight, X.shape[0])
         so_far = absorb(so_far, X, y, sample_weight)
         if so_far.weight == 0:
             raise ValueError("sample_weight is 0 for all rows so far: there is nothing to fit yet")
