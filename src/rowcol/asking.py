@@ -62,19 +62,20 @@ def how_to(
     n_jobs: Any,
     random_state: Any,
     kernel: bool = False,
+    called: tuple[str, str] = ("method", "max_passes"),
 ) -> How:
-    """Parameters of `solve`, validated before any work."""
+    """Parameters of `solve`, validated before any work; `called` are the names that two of them have where they are."""
     known = ("auto", *KERNEL_ROUTES) if kernel else METHODS
     if not isinstance(method, str) or method not in known:
         said = " with a kernel" if kernel else ""
-        raise ValueError(f"method must be one of {', '.join(known)}{said}, got {shown(method)}")
+        raise ValueError(f"{called[0]} must be one of {', '.join(known)}{said}, got {shown(method)}")
     samplers.check(sampler)
     tol = real_number(tol, "tol", above=0.0, below=1.0)
-    limit = DEFAULT_PASSES if max_passes is None else real_number(max_passes, "max_passes", above=0.0)
+    limit = DEFAULT_PASSES if max_passes is None else real_number(max_passes, called[1], above=0.0)
     seconds = math.inf if max_seconds is None else real_number(max_seconds, "max_seconds", above=0.0)
     if callback is not None and not callable(callback):
         raise TypeError(f"callback must be callable, got {type(callback).__name__}")
-    if progress not in (None, True, False):
+    if progress is not None and not isinstance(progress, (bool, np.bool_)):
         raise TypeError(f"progress must be None, True or False, got {shown(progress)}")
     if not isinstance(sampler, str) and method not in ("rk", "rcd"):
         raise ValueError(
@@ -203,7 +204,9 @@ def preconditioner_of(given: Any, asked: Problem) -> Any:
         return None
     n, p = asked.X.shape
     if not callable(given) or isinstance(given, LinearOperator):
-        operator = given if isinstance(given, LinearOperator) or sp.issparse(given) else np.asarray(given)
+        operator = (
+            given if isinstance(given, LinearOperator) or sp.issparse(given) else array_of(given, "preconditioner")
+        )
         if operator.ndim != 2 or operator.shape[0] != operator.shape[1] or operator.shape[0] not in (n, p):
             raise ValueError(f"preconditioner must be {p} x {p} (or {n} x {n}, for rows), got shape {operator.shape}")
         made = _Applied(lambda v: operator @ v, operator.shape[0])

@@ -19,7 +19,7 @@ from .core.certify import UNIT, Certificate, certify
 from .core.function import KernelFunction, summed
 from .core.gram import Gram, alone, diagonal, fits_single, gram, product, sizes2
 from .core.kernels import Function, Precomputed, kernel_of
-from .core.problem import Problem, answer, posed, right_hand_sides, weights
+from .core.problem import Problem, answer, flag, numbers_of, posed, right_hand_sides, weights
 from .core.recipes import Kernel
 from .core.sides import leaves_of, points
 from .core.threads import blas_limit, pooled
@@ -168,8 +168,7 @@ def _pose(X: Any, y: Any, kernel: Any, alpha: Any, how: How, sample_weight: Any,
     kernel = kernel_of(kernel)
     if how.method != "rk" and not (isinstance(how.sampler, str) and how.sampler == "auto"):
         raise ValueError(f"with a kernel only method='rk' picks single points: leave out sampler for {how.method!r}")
-    if not isinstance(fit_intercept, (bool, np.bool_)):
-        raise TypeError(f"fit_intercept must be True or False, got {shown(fit_intercept)}")
+    flag(fit_intercept, "fit_intercept")
     X = points(X)
     n = X.shape[0]
     b, single = right_hand_sides(y, n)
@@ -216,17 +215,15 @@ def _is_given(kernel: Kernel) -> bool:
 
 def _ridge(alpha: Any, n: int, q: int) -> tuple[float, np.ndarray | None]:
     """λ; or 1 and 1/λ_i, where there is one a point: (n,), or (q, n)."""
-    value = np.asarray(alpha)
+    value = numbers_of(alpha, "alpha")
     if value.ndim == 0:
-        if isinstance(alpha, bool) or value.dtype.kind not in "fiu":
-            raise TypeError(f"alpha must be a number above 0, or one a point, got {shown(alpha)}")
         if not (math.isfinite(float(value)) and value > 0):
             raise ValueError(
                 f"alpha must be above 0 and finite with a kernel, got {shown(alpha)}: to interpolate, take a small "
                 "one, such as 1e-8 times k(x, x)"
             )
         return float(value), None
-    if value.dtype.kind not in "fiu" or value.shape not in ((n,), (n, q)):
+    if value.shape not in ((n,), (n, q)):
         raise ValueError(
             f"alpha must be a number above 0, or {n} of them, one a point, or {n} x {q}, one a point and column; got "
             f"shape {value.shape}"

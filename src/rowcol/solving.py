@@ -16,7 +16,7 @@ from .asking import How, choice_for, how_to, plan_for, plan_of, preconditioner_o
 from .checkpoints import closed, opened
 from .core.centre import centred, intercepts
 from .core.place import Place
-from .core.problem import Problem, answer, problem
+from .core.problem import Problem, answer, flag, problem
 from .core.threads import SHARED, blas_limit, pooled, single_blas
 from .fitting import fit, plan_fit
 from .methods.choose import Choice, Plan, with_learned
@@ -156,6 +156,7 @@ def solve(
     began = time.perf_counter()
     limits = tol, max_passes, max_seconds
     how = how_to(method, *limits, sampler, callback, progress, memory, n_jobs, random_state, kernel=kernel is not None)
+    flag(fit_intercept, "fit_intercept")
     given = {"alpha": alpha, "kernel": kernel, "n_centers": n_centers, "fit_intercept": fit_intercept, "method": method}
     given |= {"tol": tol, "max_passes": max_passes, "max_seconds": max_seconds, "x0": x0, "sampler": sampler}
     given |= {"sample_weight": sample_weight, "bounds": bounds, "preconditioner": preconditioner, "memory": memory}
@@ -220,6 +221,7 @@ def plan(
       copies of X none
     """
     how = how_to(method, tol, None, None, "auto", None, False, memory, n_jobs, random_state, kernel is not None)
+    flag(fit_intercept, "fit_intercept")
     if kernel is not None:
         _no_bounds(bounds)
         return plan_fit(gathered(X, how.memory), y, kernel, alpha, how, sample_weight, n_centers)

@@ -43,13 +43,13 @@ def linear(alpha=0.0, intercept=False):
     return truth
 
 
-def by_kernel(X, y, w=None, intercept=False):
+def by_kernel(X, y, w=None, intercept=False, gamma=GAMMA, alpha=ALPHA):
     """Values at the points: (K + αW⁻¹)⁻¹, bordered by ones where there is an intercept."""
     w = np.ones(len(X)) if w is None else np.asarray(w, float)
-    K, live = rbf_kernel(X, X, GAMMA), w > 0
+    K, live = rbf_kernel(X, X, gamma), w > 0
     n = int(live.sum())
     A = np.zeros((n + intercept, n + intercept))
-    A[:n, :n] = K[np.ix_(live, live)] + ALPHA * np.diag(1 / w[live])
+    A[:n, :n] = K[np.ix_(live, live)] + alpha * np.diag(1 / w[live])
     if intercept:
         A[n, :n] = A[:n, n] = 1.0
     found = np.linalg.solve(A, np.concatenate([y[live], np.zeros((int(intercept), *y.shape[1:]))]))

@@ -51,7 +51,7 @@ def verdict_of(entry, name, argument, kind, form, means):
 
 
 def close_enough(found, want, rough):
-    found, want = np.asarray(found), np.asarray(want)
+    found, want = np.asarray(found) * 1.0, np.asarray(want) * 1.0
     assert found.shape == want.shape, f"shape {found.shape}, not {want.shape}"
     off = float(np.abs(found - want).max(initial=0.0))
     assert off <= (3e-4 if rough else 1e-6) * float(np.abs(want).max(initial=1e-10)), f"off by {off:.1e}"

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..engine import tiles
-from .problem import real_number
+from .problem import numbers_of, real_number
 from .recipes import Kernel, Recipe
 from .words import shown
 
@@ -46,8 +46,8 @@ def _check_scales(kernel: Any) -> None:
         return
     if getattr(kernel, "gamma", None) is not None:
         raise ValueError("give gamma or length_scale, not both")
-    lengths = np.asarray(value)
-    if lengths.dtype.kind not in "fiu" or lengths.ndim > 1:
+    lengths = numbers_of(value, "length_scale")
+    if lengths.ndim > 1:
         raise TypeError(f"length_scale must be a number or one a feature, got {shown(value)}")
     if not (np.isfinite(lengths).all() and (lengths > 0).all() and lengths.size):
         raise ValueError(f"length_scale must be finite and above 0, got {shown(value)}")
@@ -111,7 +111,7 @@ class Laplacian(Kernel):
 
     def __post_init__(self) -> None:
         _check_scales(self)
-        if self.norm not in ("l1", "l2"):
+        if not isinstance(self.norm, str) or self.norm not in ("l1", "l2"):
             raise ValueError(f"norm must be 'l1' or 'l2', got {shown(self.norm)}")
 
     def recipe(self, d: int) -> Recipe:
@@ -145,7 +145,7 @@ class Matern(Kernel):
 
     def __post_init__(self) -> None:
         _check_scales(self)
-        if self.nu not in (0.5, 1.5, 2.5):
+        if real_number(self.nu, "nu", above=0.0) not in (0.5, 1.5, 2.5):
             raise ValueError(f"nu must be 0.5, 1.5 or 2.5, got {shown(self.nu)}")
         if self.length_scale is None:
             raise ValueError("length_scale must be a number or one a feature, got None")
@@ -185,7 +185,7 @@ class Polynomial(Kernel):
 
     def __post_init__(self) -> None:
         _check_scales(self)
-        real_number(self.degree, "degree", above=0.0)
+        real_number(self.degree, "degree", above=0.0, below=1e9)
         real_number(self.coef0, "coef0", at_least=-1e300)
 
     length_scale = None
@@ -288,7 +288,7 @@ class Chi2(Kernel):
     gamma: float = 1.0
 
     def __post_init__(self) -> None:
-        _check_scales(self)
+        real_number(self.gamma, "gamma", above=0.0)
 
     def recipe(self, d: int) -> Recipe:
         """2^−t of the chi-squared distance; scaling features scales it."""

@@ -73,12 +73,13 @@ def posed(X: Any, copied: int, y: Any, alpha: Any, sample_weight: Any, bounds: A
 
 def penalties(alpha: Any, q: int) -> tuple[float, np.ndarray | None]:
     """alpha; or the smallest, and one a right-hand side."""
-    if np.ndim(alpha) == 0 or np.size(alpha) == 1:
-        return real_number(alpha if np.ndim(alpha) == 0 else np.ravel(alpha)[0], "alpha", at_least=0.0), None
-    each = np.asarray(alpha)
-    if each.shape != (q,) or each.dtype.kind not in "fiu":
+    if not isinstance(alpha, (list, tuple, np.ndarray)) or (isinstance(alpha, np.ndarray) and alpha.ndim == 0):
+        return real_number(alpha, "alpha", at_least=0.0), None
+    each = numbers_of(alpha, "alpha")
+    if each.size == 1:
+        return real_number(each.ravel()[0], "alpha", at_least=0.0), None
+    if each.shape != (q,):
         raise ValueError(f"alpha must be a number, or {q} of them, one a right-hand side; got shape {each.shape}")
-    each = each.astype(np.float64)
     if not (np.isfinite(each).all() and (each >= 0).all()):
         raise ValueError("alpha must be finite and at least 0")
     if (each == each[0]).all():
@@ -212,7 +213,7 @@ def _bounds(given: Any, p: int, dtype: np.dtype) -> np.ndarray | None:
         return None
     if dtype.kind == "c":
         raise TypeError("bounds need real X and y: complex numbers have no order")
-    if not isinstance(given, (tuple, list, np.ndarray)) or len(given) != 2:
+    if not (isinstance(given, (tuple, list)) or (isinstance(given, np.ndarray) and given.ndim)) or len(given) != 2:
         raise ValueError(f"bounds must be a pair (low, high), of numbers or of arrays of {p}, got {shown(given)}")
     sides = []
     for side, name in zip(given, ("low", "high"), strict=True):
@@ -249,13 +250,39 @@ def real_number(
         value = value.item()
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
         raise TypeError(f"{name} must be a real number, got {shown(value)}")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:  # an integer beyond float64
+        number = math.inf
     if at_least is not None and not at_least <= number < math.inf:
         raise ValueError(f"{name} must be finite and at least {at_least:g}, got {shown(value)}")
     if above is not None and not above < number < below:
         limit = f"above {above:g}" + (f" and below {below:g}" if below < math.inf else " and finite")
         raise ValueError(f"{name} must be {limit}, got {shown(value)}")
     return number
+
+
+def numbers_of(value: Any, name: str) -> np.ndarray:
+    """A real number or several, in double precision and of any shape; or an error that names them."""
+    try:
+        a = np.asarray(value)
+        if a.dtype == object and all(type(one) in (int, float) for one in a.ravel()):  # integers beyond 64 bits
+            a = a.astype(np.float64)
+    except MemoryError:
+        raise
+    except Exception:
+        raise TypeError(f"{name} must be real numbers that float64 has, got {shown(value)}") from None
+    if a.dtype.kind not in "fiu":
+        raise TypeError(f"{name} must be real numbers, got {shown(value)}")
+    with np.errstate(over="ignore"):
+        return a.astype(np.float64)
+
+
+def flag(value: Any, name: str) -> bool:
+    """True or False, and nothing that is like it."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be True or False, got {shown(value)}")
+    return bool(value)
 
 
 def array_of(a: Any, name: str) -> np.ndarray:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from ..engine.alias import build, draw, draw_uniform, shuffle
+from .problem import numbers_of
 from .words import shown
 
 NAMES = ("norms", "uniform", "shuffled", "chunks", "cyclic")
@@ -90,6 +91,8 @@ def check(kind: Any) -> None:
             raise ValueError(f"sampler must be one of {known}, got {shown(kind)}")
     elif not isinstance(kind, (list, tuple, np.ndarray)):
         raise TypeError(f"sampler must be a name or an array of weights, got {type(kind).__name__}")
+    else:
+        numbers_of(kind, "sampler")
 
 
 def take(source: Sampler | Weave, count: int) -> np.ndarray:

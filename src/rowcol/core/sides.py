@@ -23,6 +23,7 @@ FEW = 3  # features: up to here differences cost no more than dot products
 LOST = {4: 1e-6, 8: 1e-13}  # what dot products may lose of the kernel; bytes of a number to error
 HUGE = 1e140
 BAND = 256  # lines compared at a time
+FAR = "points are too far apart for this kernel, the squares leave float64: rescale X, gamma or length_scale"
 
 
 class Leaf(NamedTuple):
@@ -76,6 +77,8 @@ def settle(kernel: Kernel, X: Any, dtype: type) -> Leaf:
     recipe = kernel.recipe(d)
     if sp.issparse(X) and recipe.base not in ("dot", "distance"):
         raise TypeError(f"sparse X is for kernels of dot products and Euclidean distances, not {type(kernel).__name__}")
+    if not np.isfinite(recipe.scale).all():
+        raise ValueError(FAR)
     shifts = recipe.base in ("distance", "absolute") and not sp.issparse(X)
     centre = X.mean(axis=0, dtype=np.float64) if shifts else None
     made = Leaf(kernel, recipe, centre, False, 0.0, 0.0, 1.0)
@@ -85,7 +88,7 @@ def settle(kernel: Kernel, X: Any, dtype: type) -> Leaf:
         squares = part.multiply(part).sum(axis=1) if sp.issparse(part) else np.einsum("ij,ij->i", part, part)
         reach2 = max(reach2, float(np.max(squares)))
     if not reach2 < HUGE:
-        raise ValueError("points are too far apart for this kernel, the squares leave float64: rescale X or gamma")
+        raise ValueError(FAR)
     dots = recipe.base == "dot"
     if recipe.base == "distance":
         lossless = recipe.slope * unit * 2 * reach2 <= LOST[np.dtype(dtype).itemsize]

@@ -32,6 +32,8 @@ class Classes(ClassifierMixin):
             raise ValueError(f"y has one class only, {shown(labels.classes_.tolist()[0])}: it takes at least 2")
         sample_weight = weighed(sample_weight, len(targets))
         if self.class_weight is not None:
+            if not isinstance(self.class_weight, (dict, str)):
+                raise ValueError(f"class_weight must be a dict, 'balanced' or None, got {shown(self.class_weight)}")
             with worded("class_weight"):
                 own = compute_sample_weight(self.class_weight, y)
             sample_weight = own if sample_weight is None else own * sample_weight

@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import MultiOutputMixin
-from sklearn.model_selection import check_cv
 from sklearn.utils.validation import check_is_fitted
 
 from ..core.kernels import Matern, kernel_of
-from ..core.problem import real_number, weights
+from ..core.problem import numbers_of, real_number, weights
 from ..core.recipes import Kernel
 from ..core.words import shown
 from ..methods.costs import budget
@@ -26,8 +25,8 @@ from ..methods.scales import tunable
 from ..places.opening import gathered
 from .kernel_regression import KernelRegression
 from .ladder import Candidate, Ladder, Rung, climbed, results
-from .scoring import scorer_of
-from .validating import Regressor, validated, weighed
+from .scoring import folds_of, scorer_of
+from .validating import Regressor, check_parameters, validated, weighed
 
 log = logging.getLogger(__name__)
 
@@ -160,9 +159,10 @@ class KernelRidgeCV(MultiOutputMixin, Regressor, KernelRegression):
         """
         began = time.perf_counter()
         named, alphas = self._named(), self._alphas()
-        self._check()
+        check_parameters(self, kernel=True)
         real_number(self.cv_tol, "cv_tol", above=0.0, below=1.0)
-        if not isinstance(self.tune_points, (int, np.integer)) or self.tune_points < 2:
+        number = isinstance(self.tune_points, (int, np.integer)) and not isinstance(self.tune_points, bool)
+        if not number or self.tune_points < 2:
             raise ValueError(f"tune_points must be a whole number of 2 or more, got {shown(self.tune_points)}")
         scales = self._scales(named)
         limit = math.inf if self.max_seconds is None else real_number(self.max_seconds, "max_seconds", above=0.0)
@@ -171,7 +171,7 @@ class KernelRidgeCV(MultiOutputMixin, Regressor, KernelRegression):
         n = X.shape[0]
         given = weighed(sample_weight, n)
         w = np.ones(n) if given is None else weights(given, n)
-        folds = _folds(self.cv, X, y, w)
+        folds = folds_of(self.cv, X, y, w)
         ladder = Ladder(
             X,
             np.asarray(y, np.float64).reshape(n, -1),
@@ -275,11 +275,8 @@ class KernelRidgeCV(MultiOutputMixin, Regressor, KernelRegression):
         given = self.length_scales
         if given is None:
             return None
-        one = np.isscalar(given) or (isinstance(given, np.ndarray) and given.ndim == 0)
-        try:
-            out = [np.asarray(length, np.float64) for length in ([given] if one else given)]
-        except (TypeError, ValueError):
-            raise ValueError(f"length_scales must be numbers, or one a feature each, got {shown(given)}") from None
+        several = isinstance(given, (list, tuple)) or (isinstance(given, np.ndarray) and given.ndim > 0)
+        out = [numbers_of(length, "length_scales") for length in (given if several else [given])]
         if not all((np.isfinite(length) & (length > 0)).all() for length in out):
             raise ValueError(f"length_scales: each length_scale must be finite and above 0, got {shown(given)}")
         if not out:
@@ -293,10 +290,7 @@ class KernelRidgeCV(MultiOutputMixin, Regressor, KernelRegression):
     def _alphas(self) -> np.ndarray | None:
         if self.alphas is None:
             return None
-        try:
-            alphas = np.atleast_1d(np.asarray(self.alphas, dtype=float))
-        except (TypeError, ValueError):
-            raise ValueError(f"alphas must be numbers above 0, got {shown(self.alphas)}") from None
+        alphas = np.atleast_1d(numbers_of(self.alphas, "alphas"))
         if alphas.ndim != 1 or not alphas.size or not (np.isfinite(alphas).all() and (alphas > 0).all()):
             raise ValueError(f"alphas must be numbers above 0, got {shown(self.alphas)}")
         return alphas
@@ -332,27 +326,6 @@ def _short(kernel: Kernel) -> str:
         return told if len(told) <= 60 else told[:57] + "..."
     scales = f"length-scale {scale:.3g}" if np.ndim(scale) == 0 else "a length-scale a feature"
     return f"{type(kernel).__name__}{'' if nu is None else f' {nu:g}'}, {scales}"
-
-
-def _folds(cv: Any, X: Any, y: Any, weight: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Positions to fit and to predict, fold by fold; a row that is named twice to fit is there twice."""
-    n = len(weight)
-    folds = [
-        tuple(np.flatnonzero(a) if np.asarray(a).dtype == bool else np.asarray(a) for a in fold)
-        for fold in check_cv(cv, y, classifier=False).split(X, y)
-    ]
-    if not folds:
-        raise ValueError("cv gives no folds")
-    for side in (side for fold in folds for side in fold):
-        if not side.size:
-            raise ValueError("cv gives a fold with nothing to fit, or nothing to predict")
-        if side.ndim != 1 or side.dtype.kind not in "iu" or side.min() < -n or side.max() >= n:
-            raise ValueError(f"cv must give positions of rows, from 0 to {n - 1}, or masks of {n}; got {shown(side)}")
-    if not all(weight[train].any() for train, _ in folds):
-        raise ValueError(
-            "cv gives a fold in which all rows to fit have sample_weight 0: they are as if they were not there"
-        )
-    return [(train % n, test % n) for train, test in folds]
 
 
 def _seed(state: Any) -> Any:

@@ -71,17 +71,10 @@ class KernelModel(BaseEstimator):
         dtype = getattr(self, "dtype", None)
         if dtype is None:
             return KINDS
-        if dtype not in ("float32", "float64", np.float32, np.float64):
+        named = isinstance(dtype, (str, type, np.dtype))
+        if not named or dtype not in ("float32", "float64", np.float32, np.float64):
             raise ValueError(f"dtype must be None, 'float32' or 'float64', got {shown(dtype)}")
         return KINDS | {"dtype": np.dtype(dtype)}
-
-    def _check(self) -> None:
-        """The parameters of a fit, before any work; a generator is not drawn from."""
-        state = self.random_state
-        drawn = isinstance(state, (np.random.Generator, np.random.RandomState))
-        how_to(**(self._asked() | {"random_state": 0 if drawn else state}), kernel=True)
-        if not isinstance(self.fit_intercept, (bool, np.bool_)):
-            raise TypeError(f"fit_intercept must be True or False, got {shown(self.fit_intercept)}")
 
     def _asked(self) -> dict[str, Any]:
         """The parameters of a fit, as `solve` calls them."""
@@ -104,7 +97,7 @@ class KernelModel(BaseEstimator):
         x0, memo, team = (changes.pop(name, None) for name in ("x0", "memo", "team"))
         centers = getattr(self, "n_centers", None)  # not all who inherit have it
         checkpoint, asked = changes.pop("checkpoint", None), self._asked() | changes
-        how, kernel = how_to(**asked, kernel=True), self._kernel()
+        how, kernel = how_to(**asked, kernel=True, called=("solver", "max_iter")), self._kernel()
         how.team = team
         given = {"alpha": alpha, "kernel": kernel, "n_centers": centers, "fit_intercept": self.fit_intercept, "x0": x0}
         x0 = opened(checkpoint, how, X, y, asked | given | {"sample_weight": sample_weight})

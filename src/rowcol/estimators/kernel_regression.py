@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..asking import How, how_to
 from ..core.gram import cross
 from ..core.kernels import Precomputed
+from ..core.problem import numbers_of
 from ..core.sides import leaves_of, points
 from ..methods.inverse import at_once, inverses, left_out, misfit, noise, spread
 from ..methods.landmarks import Kept, Memo
@@ -56,7 +57,8 @@ class KernelRegression(KernelModel):
         self, X: Any, y: Any, alpha: Any, weight: np.ndarray | None, start: Any, memo: Memo, **changes: Any
     ) -> None:
         """Fit to all rows; attributes change only when all is well."""
-        alpha = alpha if np.size(alpha) != 1 else np.ravel(alpha)[0]
+        alpha = numbers_of(alpha, "alpha")
+        alpha = float(alpha.ravel()[0]) if alpha.size == 1 else alpha
         if np.ndim(alpha) == 1 and y.ndim == 2 and len(alpha) == y.shape[1]:  # as in scikit-learn: one a target
             alpha = np.broadcast_to(alpha, y.shape)
         self._fit_to(X, y, alpha, weight, x0=start, memo=memo, **changes)

@@ -12,7 +12,7 @@ from ..methods.landmarks import Memo
 from ..methods.progress import Progress
 from ..places.opening import with_team
 from .kernel_life import KernelLife
-from .validating import Regressor, validated, weighed
+from .validating import Regressor, check_parameters, validated, weighed
 
 
 class KernelRidge(MultiOutputMixin, Regressor, KernelLife):
@@ -160,6 +160,8 @@ class KernelRidge(MultiOutputMixin, Regressor, KernelLife):
         self
         """
         self._kernel()  # parameters first
+        check_parameters(self, kernel=True)
+        self._kinds()
         X, team = with_team(X, budget(self.memory))
         X, y = validated(self, X, y, multi_output=True, y_numeric=True, **self._kinds())
         start = self._start(y.shape)

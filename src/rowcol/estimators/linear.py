@@ -11,14 +11,14 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ..core.place import Place
-from ..core.problem import penalties
+from ..core.problem import numbers_of, penalties
 from ..methods.costs import BY_LINES, budget
 from ..methods.errors import covariance
 from ..methods.result import Result
 from ..methods.stream import Stream, absorb, stream
 from ..places.opening import placed
 from ..solving import solve
-from .validating import Regressor, validated, weighed
+from .validating import Regressor, check_parameters, validated, weighed
 
 KINDS = {"accept_sparse": ("csr", "csc"), "dtype": (np.float64, np.float32)}
 
@@ -141,10 +141,10 @@ def _decided(X: Any, pool: Any, coef: np.ndarray, intercept: Any) -> np.ndarray:
 
 def _groups(alpha: Any, q: int, solver: str) -> list[tuple[Any, Any]]:
     """Targets that can be solved together, and their alpha: those with none and those with one apart."""
-    value = np.asarray(alpha)
-    if value.ndim == 0 or value.size == 1:
-        return [(slice(None), alpha if value.ndim == 0 else value.ravel()[0])]
-    if value.shape != (q,) or value.dtype.kind not in "fiu":
+    value = numbers_of(alpha, "alpha")
+    if value.size == 1:
+        return [(slice(None), float(value.ravel()[0]))]
+    if value.shape != (q,):
         raise ValueError(f"alpha must be a number, or one a target: there are {q} targets, got shape {value.shape}")
     zero = value == 0
     if solver in (*BY_LINES, "subset"):  # single steps take one alpha at a time
@@ -285,6 +285,7 @@ class Ridge(MultiOutputMixin, Regressor, Linear, BaseEstimator):
         -------
         self
         """
+        check_parameters(self)
         for stale in ("covariance_", "standard_errors_"):
             if hasattr(self, stale):
                 delattr(self, stale)
@@ -297,7 +298,7 @@ class Ridge(MultiOutputMixin, Regressor, Linear, BaseEstimator):
             # NaN and infinity are found, and named, in the passes of the solve itself
             X, y = validated(self, X, y, multi_output=True, y_numeric=True, ensure_all_finite=False, **KINDS)
         sample_weight = weighed(sample_weight, X.shape[0])
-        zero = np.asarray(self._penalty()) == 0
+        zero = numbers_of(self._penalty(), "alpha") == 0
         if self.covariance and zero.any() and not zero.all():
             raise ValueError("covariance=True takes alphas that are all 0 or all above 0")
         self._solve(X, np.asarray(y), self._penalty(), sample_weight)
@@ -323,6 +324,7 @@ class Ridge(MultiOutputMixin, Regressor, Linear, BaseEstimator):
         -------
         self
         """
+        check_parameters(self)
         so_far: Stream | None = getattr(self, "_stream", None)
         X, y = validated(
             self, X, y, reset=so_far is None, multi_output=True, y_numeric=True, ensure_all_finite=False, **KINDS

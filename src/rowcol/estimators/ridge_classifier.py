@@ -10,7 +10,7 @@ from ..methods.costs import budget
 from ..places.opening import gathered
 from .classes import Classes
 from .linear import KINDS, Linear
-from .validating import validated
+from .validating import check_parameters, validated
 
 
 class RidgeClassifier(Classes, Linear, BaseEstimator):
@@ -101,6 +101,7 @@ class RidgeClassifier(Classes, Linear, BaseEstimator):
         -------
         self
         """
+        check_parameters(self)
         X = gathered(X, budget(self.memory), 0)
         X, y = validated(self, X, y, multi_output=True, ensure_all_finite=False, **KINDS)
         self._labels, targets, sample_weight = self._posed(y, sample_weight)

@@ -7,17 +7,16 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin
-from sklearn.model_selection import check_cv
 
-from ..core.problem import weights
+from ..core.problem import numbers_of, weights
 from ..core.words import shown
 from ..methods.costs import budget
 from ..methods.validate import cheap, left_out, predictions
 from ..pathing import ridge_path
 from ..places.opening import gathered
 from .linear import KINDS, Linear
-from .scoring import scorer_of
-from .validating import Regressor, validated, weighed
+from .scoring import folds_of, scorer_of
+from .validating import Regressor, check_parameters, validated, weighed
 
 log = logging.getLogger(__name__)
 
@@ -119,10 +118,11 @@ class RidgeCV(MultiOutputMixin, Regressor, Linear, BaseEstimator):
         -------
         self
         """
+        check_parameters(self)
+        alphas = np.atleast_1d(numbers_of(self.alphas, "alphas"))
         X = gathered(X, budget(self.memory), 0)
         X, y = validated(self, X, y, multi_output=True, y_numeric=True, **KINDS)
         y = np.asarray(y)
-        alphas = np.atleast_1d(np.asarray(self.alphas, dtype=float))
         if alphas.ndim != 1 or not alphas.size or not (np.isfinite(alphas).all() and (alphas > 0).all()):
             raise ValueError(f"alphas must be numbers above 0, got {shown(self.alphas)}")
         if self.cv is not None and (self.store_cv_results or self.alpha_per_target):
@@ -165,8 +165,7 @@ class RidgeCV(MultiOutputMixin, Regressor, Linear, BaseEstimator):
             self.cv_results_ = full.transpose(1, 2, 0) if y.ndim == 2 else full[:, :, 0].T
 
     def _folds(self, X: Any, y: np.ndarray, w: np.ndarray | None, alphas: np.ndarray, memory: int) -> None:
-        folds: Any = list(check_cv(5 if self.cv is None else self.cv, y, classifier=False).split(X, y))
-        folds = [tuple(np.flatnonzero(a) if np.asarray(a).dtype == bool else np.asarray(a) for a in f) for f in folds]
+        folds = folds_of(5 if self.cv is None else self.cv, X, y, np.ones(len(y)) if w is None else w)
         Y = y.reshape(len(y), -1).astype(float)
         if cheap(X, len(folds), memory):
             found = predictions(X, Y, np.ones(len(y)) if w is None else w, alphas, self.fit_intercept, folds)

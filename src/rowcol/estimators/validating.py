@@ -14,8 +14,20 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_array, validate_data
 
-from ..core.problem import array_of, precision, refuse_columns, right_hand_sides, weights
+from ..asking import how_to
+from ..core.problem import array_of, flag, precision, refuse_columns, right_hand_sides, weights
 from ..core.words import cut
+
+FLAGS = (
+    "fit_intercept",
+    "positive",
+    "warm_start",
+    "covariance",
+    "store_cv_results",
+    "alpha_per_target",
+    "probability",
+    "ard",
+)
 
 
 def validated(model: Any, X: Any, *y: Any, **kinds: Any) -> Any:
@@ -47,6 +59,18 @@ def worded(name: str) -> Iterator[None]:
         raise
     except Exception as wrong:
         raise _reworded(wrong, name) from wrong
+
+
+def check_parameters(model: Any, kernel: bool = False) -> None:
+    """The parameters of a fit, before any work, by their names; a generator is not drawn from."""
+    state = model.random_state
+    state = 0 if isinstance(state, (np.random.Generator, np.random.RandomState)) else state
+    limits = model.tol, model.max_iter, model.max_seconds
+    rest = model.callback, model.progress, model.memory, model.n_jobs, state, kernel
+    how_to(model.solver, *limits, "auto", *rest, called=("solver", "max_iter"))
+    for name in FLAGS:
+        if hasattr(model, name):
+            flag(getattr(model, name), name)
 
 
 def weighed(given: Any, n: int) -> np.ndarray | None:

@@ -17,7 +17,7 @@ from ..core.certify import UNIT
 from ..core.function import KernelFunction, summed
 from ..core.gram import diagonal
 from ..core.kernels import Precomputed
-from ..core.problem import Problem
+from ..core.problem import Problem, flag
 from ..core.recipes import Kernel
 from ..core.sides import leaves_of
 from ..core.threads import blas_limit, pooled
@@ -55,9 +55,7 @@ def fit_centers(
     m, plan = _checked(n_centers, X, kernel, asked, how), plan_centers(X, kernel, asked, n_centers, how)
     announce(log, plan)
     asked = _one_weight(asked)
-    if not isinstance(fit_intercept, (bool, np.bool_)):
-        raise TypeError(f"fit_intercept must be True or False, got {shown(fit_intercept)}")
-    fit_intercept = bool(fit_intercept)
+    fit_intercept = flag(fit_intercept, "fit_intercept")
     n, q = X.shape[0], len(asked.y)
     w = np.ones(n) if asked.weight is None else asked.weight
     root, offset = np.sqrt(w), np.zeros(q)
