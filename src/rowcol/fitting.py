@@ -215,7 +215,7 @@ def _is_given(kernel: Kernel) -> bool:
 
 def _ridge(alpha: Any, n: int, q: int) -> tuple[float, np.ndarray | None]:
     """λ; or 1 and 1/λ_i, where there is one a point: (n,), or (q, n)."""
-    value = numbers_of(alpha, "alpha")
+    value = numbers_of(alpha, "alpha", "a number above 0, or one a point")
     if value.ndim == 0:
         if not (math.isfinite(float(value)) and value > 0):
             raise ValueError(

@@ -262,7 +262,7 @@ def real_number(
     return number
 
 
-def numbers_of(value: Any, name: str) -> np.ndarray:
+def numbers_of(value: Any, name: str, what: str = "real numbers") -> np.ndarray:
     """A real number or several, in double precision and of any shape; or an error that names them."""
     try:
         a = np.asarray(value)
@@ -271,9 +271,9 @@ def numbers_of(value: Any, name: str) -> np.ndarray:
     except MemoryError:
         raise
     except Exception:
-        raise TypeError(f"{name} must be real numbers that float64 has, got {shown(value)}") from None
+        raise TypeError(f"{name} must be {what}, got {shown(value)}") from None
     if a.dtype.kind not in "fiu":
-        raise TypeError(f"{name} must be real numbers, got {shown(value)}")
+        raise TypeError(f"{name} must be {what}, got {shown(value)}")
     with np.errstate(over="ignore"):
         return a.astype(np.float64)
 

@@ -203,7 +203,7 @@ class KernelRidgeClassifier(Classes, KernelModel):
 
 def _penalty(alpha: Any, targets: np.ndarray) -> Any:
     """One alpha, or one a class, as `solve` takes them."""
-    value = numbers_of(alpha, "alpha")
+    value = numbers_of(alpha, "alpha", "a number above 0, or one a class")
     if not ((value > 0) & np.isfinite(value)).all():
         raise ValueError(f"alpha must be above 0 and finite, for every class, got {shown(alpha)}")
     if value.size == 1:

@@ -6,7 +6,7 @@ import logging
 import math
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -275,7 +275,7 @@ class KernelRidgeCV(MultiOutputMixin, Regressor, KernelRegression):
         given = self.length_scales
         if given is None:
             return None
-        several = isinstance(given, (list, tuple)) or (isinstance(given, np.ndarray) and given.ndim > 0)
+        several = isinstance(given, (list, tuple, Iterator)) or (isinstance(given, np.ndarray) and given.ndim > 0)
         out = [numbers_of(length, "length_scales") for length in (given if several else [given])]
         if not all((np.isfinite(length) & (length > 0)).all() for length in out):
             raise ValueError(f"length_scales: each length_scale must be finite and above 0, got {shown(given)}")

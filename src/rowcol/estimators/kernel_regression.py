@@ -57,7 +57,7 @@ class KernelRegression(KernelModel):
         self, X: Any, y: Any, alpha: Any, weight: np.ndarray | None, start: Any, memo: Memo, **changes: Any
     ) -> None:
         """Fit to all rows; attributes change only when all is well."""
-        alpha = numbers_of(alpha, "alpha")
+        alpha = numbers_of(alpha, "alpha", "a number above 0, or one a target, or one a point")
         alpha = float(alpha.ravel()[0]) if alpha.size == 1 else alpha
         if np.ndim(alpha) == 1 and y.ndim == 2 and len(alpha) == y.shape[1]:  # as in scikit-learn: one a target
             alpha = np.broadcast_to(alpha, y.shape)

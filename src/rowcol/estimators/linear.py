@@ -141,7 +141,7 @@ def _decided(X: Any, pool: Any, coef: np.ndarray, intercept: Any) -> np.ndarray:
 
 def _groups(alpha: Any, q: int, solver: str) -> list[tuple[Any, Any]]:
     """Targets that can be solved together, and their alpha: those with none and those with one apart."""
-    value = numbers_of(alpha, "alpha")
+    value = numbers_of(alpha, "alpha", "a number, or one a target")
     if value.size == 1:
         return [(slice(None), float(value.ravel()[0]))]
     if value.shape != (q,):
@@ -298,7 +298,7 @@ class Ridge(MultiOutputMixin, Regressor, Linear, BaseEstimator):
             # NaN and infinity are found, and named, in the passes of the solve itself
             X, y = validated(self, X, y, multi_output=True, y_numeric=True, ensure_all_finite=False, **KINDS)
         sample_weight = weighed(sample_weight, X.shape[0])
-        zero = numbers_of(self._penalty(), "alpha") == 0
+        zero = numbers_of(self._penalty(), "alpha", "a number, or one a target") == 0
         if self.covariance and zero.any() and not zero.all():
             raise ValueError("covariance=True takes alphas that are all 0 or all above 0")
         self._solve(X, np.asarray(y), self._penalty(), sample_weight)
