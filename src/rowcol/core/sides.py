@@ -124,6 +124,8 @@ def _entry_error(kernel: Kernel, recipe: Recipe, d: int, dots: bool, reach2: flo
     """
     if isinstance(kernel, Polynomial):  # powers multiply relative errors
         top, degree = reach2 + abs(kernel.coef0), float(kernel.degree)
+        if degree * math.log(max(top, 1e-300)) > 700:
+            raise ValueError(f"degree {degree:g} takes kernel values beyond float64: rescale X, gamma or coef0")
         bound = math.exp(min(degree * math.log(max(top, 1e-300)), 700.0))
         return max(degree, 1.0) * (d + 8) * unit, bound
     if isinstance(kernel, Sigmoid):  # its slope is at most one
@@ -158,7 +160,8 @@ def prepared(leaf: Leaf, A: Any) -> Any:
         part = part @ sp.diags_array(scale) if np.any(scale != 1.0) else part
         if recipe.unit:
             tallest = np.abs(part).max(axis=1).toarray().reshape(-1)  # first, so that no square leaves float64
-            part = sp.diags_array(np.divide(1.0, tallest, out=np.zeros_like(tallest), where=tallest > 0)) @ part
+            part = sp.csr_array(part)  # divided, as 1 over the smallest numbers is infinite
+            part.data = part.data / np.repeat(np.where(tallest > 0, tallest, 1.0), np.diff(part.indptr))
             norms = np.sqrt(np.asarray(part.multiply(part).sum(axis=1)).reshape(-1))
             part = sp.diags_array(np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)) @ part
         return sp.csr_array(part)
