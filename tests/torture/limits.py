@@ -389,7 +389,7 @@ CALLS = {
             {
                 "gamma": (lambda v: width(v) if v is not None else False) if one is kernels.Chi2 else width,
                 "degree": number(above=0.0, below=1e9),
-                "coef0": number(),
+                "coef0": lambda v: number()(v) and (None if abs(float(v)) > 1e100 else True),
                 "nu": either(number()),
             },
         )

@@ -102,7 +102,7 @@ def run_all(cases, one):
 @pytest.mark.parametrize("argument", KINDS)
 def test_every_kind_is_answered_rightly_or_refused_in_words(argument, amount, tally):
     cases = [case for case in every_case() if case[1] == argument]
-    some = np.random.default_rng(1).permutation(len(cases))[: amount(250, len(cases))]
+    some = np.random.default_rng(1).permutation(len(cases))[: amount(150, len(cases))]
     answered = run_all([cases[i] for i in some], given_one)
     tally("kinds", cases=len(some), answered=answered, refused=len(some) - answered)
 
