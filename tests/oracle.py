@@ -109,7 +109,7 @@ def lapack(X, y, alpha=0.0):
     """Least squares, or ridge as least squares of more rows, by LAPACK."""
     p = X.shape[1]
     A = np.vstack([X, np.sqrt(alpha) * np.eye(p)]) if alpha else X
-    return np.linalg.lstsq(A, np.concatenate([y, np.zeros(p)]) if alpha else y, rcond=None)[0]
+    return np.linalg.lstsq(A, np.concatenate([y, np.zeros((p, *y.shape[1:]))]) if alpha else y, rcond=None)[0]
 
 
 def make_lines(kind, dtype, shape, rng, density=0.4):

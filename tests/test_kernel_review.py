@@ -9,6 +9,7 @@ from sklearn.metrics import r2_score
 from sklearn.model_selection import LeaveOneOut
 
 from rowcol import KernelRidge, KernelRidgeClassifier, KernelRidgeCV, kernels, solve
+from rowcol.estimators.validating import check_parameters
 
 
 def _points(n=120, seed=0):
@@ -93,17 +94,17 @@ def test_leave_one_out_on_a_ladder():
 @pytest.mark.parametrize(
     ("what", "kind", "said"),
     [
-        ({"solver": "foo"}, ValueError, "method must be one of"),
+        ({"solver": "foo"}, ValueError, "solver must be one of"),
         ({"tol": -1}, ValueError, "tol must be"),
-        ({"max_iter": -1}, ValueError, "max_passes must be"),
+        ({"max_iter": -1}, ValueError, "max_iter must be"),
         ({"fit_intercept": "no"}, TypeError, "fit_intercept must be"),
         ({"callback": 3}, TypeError, "callback must be"),
         ({"n_jobs": 0}, ValueError, "n_jobs must be"),
         ({"random_state": "a"}, ValueError, "random_state must be"),
         ({"random_state": -1}, ValueError, "random_state must be"),
-        ({"alphas": "abc"}, ValueError, "alphas must be"),
-        ({"length_scales": "abc"}, ValueError, "length_scales must be"),
-        ({"length_scales": [None]}, ValueError, "length_scale"),
+        ({"alphas": "abc"}, TypeError, "alphas must be"),
+        ({"length_scales": "abc"}, TypeError, "length_scales must be"),
+        ({"length_scales": [None]}, TypeError, "length_scale"),
         ({"length_scales": []}, ValueError, "length_scales must hold"),
         ({"length_scales": [1.0], "kernel": "poly"}, ValueError, "length_scales are for"),
         ({"cv": []}, ValueError, "cv gives no folds"),
@@ -124,7 +125,7 @@ def test_what_is_wrong_is_said_before_any_work(monkeypatch, what, kind, said):
 
 def test_a_check_does_not_draw_from_a_generator():
     one, two = (np.random.default_rng(3) for _ in range(2))
-    KernelRidgeClassifier(0.1, random_state=one)._check()
+    check_parameters(KernelRidgeClassifier(0.1, random_state=one), kernel=True)
     assert one.bit_generator.state == two.bit_generator.state
 
 
@@ -212,7 +213,7 @@ def test_an_alpha_that_is_no_number(alpha):
 
 
 def test_weights_that_are_no_numbers():
-    with pytest.raises(TypeError, match="sample_weight must be numbers"):
+    with pytest.raises(TypeError, match="sample_weight must be an array of numbers"):
         KernelRidge().fit(*_points(), sample_weight="a")
 
 

@@ -15,7 +15,8 @@ from scipy.sparse.linalg import LinearOperator
 from .core import sampler as samplers
 from .core import threads
 from .core.place import Place
-from .core.problem import Problem, real_number, scaled_bounds
+from .core.problem import Problem, array_of, precision, real_number, scaled_bounds
+from .core.words import shown
 from .methods.choose import ROUTES, SIDE_OF, Choice, Plan, after, choose, planned
 from .methods.costs import BY_LINES, budget, bytes_of, copies_of
 from .methods.kernel_routes import ROUTES as KERNEL_ROUTES
@@ -61,20 +62,21 @@ def how_to(
     n_jobs: Any,
     random_state: Any,
     kernel: bool = False,
+    called: tuple[str, str] = ("method", "max_passes"),
 ) -> How:
-    """Parameters of `solve`, validated before any work."""
+    """Parameters of `solve`, validated before any work; `called` are the names that two of them have where they are."""
     known = ("auto", *KERNEL_ROUTES) if kernel else METHODS
     if not isinstance(method, str) or method not in known:
         said = " with a kernel" if kernel else ""
-        raise ValueError(f"method must be one of {', '.join(known)}{said}, got {method!r}")
+        raise ValueError(f"{called[0]} must be one of {', '.join(known)}{said}, got {shown(method)}")
     samplers.check(sampler)
     tol = real_number(tol, "tol", above=0.0, below=1.0)
-    limit = DEFAULT_PASSES if max_passes is None else real_number(max_passes, "max_passes", above=0.0)
+    limit = DEFAULT_PASSES if max_passes is None else real_number(max_passes, called[1], above=0.0)
     seconds = math.inf if max_seconds is None else real_number(max_seconds, "max_seconds", above=0.0)
     if callback is not None and not callable(callback):
         raise TypeError(f"callback must be callable, got {type(callback).__name__}")
-    if progress not in (None, True, False):
-        raise TypeError(f"progress must be None, True or False, got {progress!r}")
+    if progress is not None and not isinstance(progress, (bool, np.bool_)):
+        raise TypeError(f"progress must be None, True or False, got {shown(progress)}")
     if not isinstance(sampler, str) and method not in ("rk", "rcd"):
         raise ValueError(
             f"sampler weights need rows or columns to pick: say method='rk' (one a row) or 'rcd' (one a column), not "
@@ -202,7 +204,9 @@ def preconditioner_of(given: Any, asked: Problem) -> Any:
         return None
     n, p = asked.X.shape
     if not callable(given) or isinstance(given, LinearOperator):
-        operator = given if isinstance(given, LinearOperator) or sp.issparse(given) else np.asarray(given)
+        operator = (
+            given if isinstance(given, LinearOperator) or sp.issparse(given) else array_of(given, "preconditioner")
+        )
         if operator.ndim != 2 or operator.shape[0] != operator.shape[1] or operator.shape[0] not in (n, p):
             raise ValueError(f"preconditioner must be {p} x {p} (or {n} x {n}, for rows), got shape {operator.shape}")
         made = _Applied(lambda v: operator @ v, operator.shape[0])
@@ -240,9 +244,7 @@ def start_of(x0: Any, asked: Problem) -> tuple[np.ndarray | None, np.ndarray | N
         return _inside(np.zeros((len(asked.y), asked.X.shape[1])), asked), None
     (q, n), p = asked.y.shape, asked.X.shape[1]
     source, dual = (x0.x, x0.dual) if isinstance(x0, Result) else (x0, None)
-    beta = np.array(source)
-    if beta.dtype.kind not in "fiubc":
-        raise TypeError(f"x0 must be numbers or an earlier Result, got dtype {beta.dtype}")
+    beta = start_array(source)
     if np.iscomplexobj(beta) and not np.iscomplexobj(asked.y):
         raise TypeError("x0 is complex but X and y are real")
     shape = (p,) if asked.single else (p, q)
@@ -265,6 +267,15 @@ def start_of(x0: Any, asked: Problem) -> tuple[np.ndarray | None, np.ndarray | N
     if not rows_of.any():
         return None, None
     return rows_of, None
+
+
+def start_array(source: Any) -> np.ndarray:
+    """x0 as an array of numbers, which is not the user's own."""
+    beta = array_of(source, "x0")
+    if beta.dtype.kind not in "fiubc":
+        raise TypeError(f"x0 must be numbers or an earlier Result, got dtype {beta.dtype}")
+    with np.errstate(over="ignore"):
+        return np.array(beta, precision(beta.dtype, "x0"))
 
 
 def _inside(beta: np.ndarray, asked: Problem) -> np.ndarray | None:

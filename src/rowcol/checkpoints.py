@@ -17,8 +17,9 @@ import scipy.sparse as sp
 from . import __version__
 from .asking import How
 from .core.kernels import kernel_of
-from .core.place import Place, first_line
+from .core.place import Place
 from .core.problem import matrix, real_number, right_hand_sides
+from .core.words import cut, first_line
 from .files.archive import read, write
 from .files.plain import Packing, Unpacking
 from .files.writing import swept, writable
@@ -85,11 +86,17 @@ def found(checkpoint: Any) -> Found:
             f"checkpoint must be the path of a file, or a rowcol.Checkpoint, got {type(given.path).__name__}"
         )
     path = Path(given.path).absolute()  # wherever a callback may go
-    if path.exists() and not path.is_file():
+    try:
+        there = path.stat() is not None
+    except FileNotFoundError:
+        there = False
+    except (OSError, ValueError) as wrong:  # a name that no file can have
+        raise ValueError(f"checkpoint: {cut(str(path), 80)} can be no file: {first_line(wrong)}") from wrong
+    if there and not path.is_file():
         raise ValueError(f"checkpoint must be a file, and {path} is none")
     every = real_number(given.seconds, "seconds", at_least=0.0)
     passes = None if given.passes is None else real_number(given.passes, "passes", above=0.0)
-    return Found(path, every, passes, _read(path) if path.exists() else None)
+    return Found(path, every, passes, _read(path) if there else None)
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from .asking import How, how_to
 from .core.certify import Certificate
-from .core.problem import posed, problem
+from .core.problem import flag, numbers_of, posed, problem
 from .methods.choose import Plan
 from .methods.costs import BY_LINES
 from .methods.result import Result, Status
@@ -108,7 +108,8 @@ def ridge_path(
     ((20, 30), True)
     """
     began = time.perf_counter()
-    alphas = np.asarray(alphas, dtype=np.float64)
+    alphas = numbers_of(alphas, "alphas")
+    flag(fit_intercept, "fit_intercept")
     if alphas.ndim != 1 or not alphas.size or not (np.isfinite(alphas).all() and (alphas > 0).all()):
         raise ValueError("alphas must be one or more numbers above 0")
     how = how_to(method, tol, max_passes, max_seconds, "auto", None, progress, memory, n_jobs, random_state)

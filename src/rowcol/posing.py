@@ -11,16 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from .asking import How
+from .asking import How, start_array
 from .core.certify import UNIT
 from .core.far import grams_of
 from .core.gram import Gram, gram
 from .core.kernels import Function, Precomputed, kernel_of
 from .core.place import Place
-from .core.problem import Problem, posed, right_hand_sides, weights
+from .core.problem import Problem, flag, numbers_of, posed, right_hand_sides, weights
 from .core.recipes import Kernel
 from .core.sides import leaves_of, points
 from .core.sizes import fits_single
+from .core.words import shown
 from .methods.landmarks import Memo
 from .methods.result import Result
 
@@ -54,8 +55,7 @@ def pose(X: Any, y: Any, kernel: Any, alpha: Any, how: How, sample_weight: Any, 
     kernel = kernel_of(kernel)
     if how.method != "rk" and not (isinstance(how.sampler, str) and how.sampler == "auto"):
         raise ValueError(f"with a kernel only method='rk' picks single points: leave out sampler for {how.method!r}")
-    if not isinstance(fit_intercept, (bool, np.bool_)):
-        raise TypeError(f"fit_intercept must be True or False, got {fit_intercept!r}")
+    flag(fit_intercept, "fit_intercept")
     X = X if isinstance(X, Place) else points(X)
     if X.dtype.kind == "c":
         raise TypeError("kernels are of real points, X is complex")
@@ -110,17 +110,15 @@ def is_given(kernel: Kernel) -> bool:
 
 def _ridge(alpha: Any, n: int, q: int) -> tuple[float, np.ndarray | None]:
     """λ; or 1 and 1/λ_i, where there is one a point: (n,), or (q, n)."""
-    value = np.asarray(alpha)
+    value = numbers_of(alpha, "alpha", "a number above 0, or one a point")
     if value.ndim == 0:
-        if isinstance(alpha, bool) or value.dtype.kind not in "fiu":
-            raise TypeError(f"alpha must be a number above 0, or one a point, got {alpha!r}")
         if not (math.isfinite(float(value)) and value > 0):
             raise ValueError(
-                f"alpha must be above 0 and finite with a kernel, got {alpha!r}: to interpolate, take a small one, "
-                "such as 1e-8 times k(x, x)"
+                f"alpha must be above 0 and finite with a kernel, got {shown(alpha)}: to interpolate, take a small "
+                "one, such as 1e-8 times k(x, x)"
             )
         return float(value), None
-    if value.dtype.kind not in "fiu" or value.shape not in ((n,), (n, q)):
+    if value.shape not in ((n,), (n, q)):
         raise ValueError(
             f"alpha must be a number above 0, or {n} of them, one a point, or {n} x {q}, one a point and column; got "
             f"shape {value.shape}"
@@ -147,7 +145,7 @@ def start_of(x0: Any, posed_as: Posed, memo: Memo | None = None) -> np.ndarray |
     """x0 as α of the points that count, in units of the problem."""
     if x0 is None:
         return None
-    source = np.asarray(x0.x if isinstance(x0, Result) else x0)
+    source = start_array(x0.x if isinstance(x0, Result) else x0)
     asked = posed_as.asked
     many = len(posed_as.mean)
     shape = (posed_as.count,) if posed_as.single else (posed_as.count, many)

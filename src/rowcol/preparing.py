@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .asking import how_to, plan_for, preconditioner_of
-from .core.problem import problem
+from .core.problem import matrix, posed, problem
 from .methods.choose import Plan
 from .methods.result import Result
 from .methods.way import Kept
@@ -27,7 +27,8 @@ class Prepared:
     """
 
     def __init__(self, X: Any, alpha: Any, sample_weight: Any, preconditioner: Any, options: dict[str, Any]) -> None:
-        self._asked = problem(X, np.zeros(_rows(X)), alpha, sample_weight)
+        X, copied = matrix(X)
+        self._asked = posed(X, copied, np.zeros(X.shape[0]), alpha, sample_weight)
         self._weight = sample_weight if sample_weight is None else np.array(sample_weight)
         self._alpha, self._options = alpha, options
         self._kept = Kept(precondition=preconditioner_of(preconditioner, self._asked), often=True)
@@ -106,8 +107,3 @@ def prepare(
     """
     options = {"method": method, "memory": memory, "n_jobs": n_jobs, "random_state": random_state}
     return Prepared(X, alpha, sample_weight, preconditioner, options)
-
-
-def _rows(X: Any) -> int:
-    shape = getattr(X, "shape", None) or np.shape(X)
-    return int(shape[0]) if len(shape) else 0

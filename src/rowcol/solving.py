@@ -17,7 +17,7 @@ from .checkpoints import closed, opened
 from .core.centre import centred, intercepts
 from .core.certify import norm
 from .core.place import Place
-from .core.problem import Problem, answer, problem
+from .core.problem import Problem, answer, flag, problem
 from .core.threads import SHARED, blas_limit, pooled, single_blas
 from .fitting import fit, plan_fit
 from .methods.choose import Choice, Plan, with_learned
@@ -157,6 +157,7 @@ def solve(
     began = time.perf_counter()
     limits = tol, max_passes, max_seconds
     how = how_to(method, *limits, sampler, callback, progress, memory, n_jobs, random_state, kernel=kernel is not None)
+    flag(fit_intercept, "fit_intercept")
     given = {"alpha": alpha, "kernel": kernel, "n_centers": n_centers, "fit_intercept": fit_intercept, "method": method}
     given |= {"tol": tol, "max_passes": max_passes, "max_seconds": max_seconds, "x0": x0, "sampler": sampler}
     given |= {"sample_weight": sample_weight, "bounds": bounds, "preconditioner": preconditioner, "memory": memory}
@@ -221,6 +222,7 @@ def plan(
       copies of X none
     """
     how = how_to(method, tol, None, None, "auto", None, False, memory, n_jobs, random_state, kernel is not None)
+    flag(fit_intercept, "fit_intercept")
     if kernel is not None:
         _no_bounds(bounds)
         X, _ = with_team(X, how.memory, n_centers is not None)

@@ -26,12 +26,13 @@ import numpy as np
 
 from .core.gram import gram, written
 from .core.kernels import kernel_of
-from .core.problem import matrix, real_number
+from .core.problem import matrix, real_number, right_hand_sides
 from .core.rates import conjugate_rate, extended_steps_to, step_rate, steps_to
 from .core.sampler import check
 from .core.sampler import sampler as make_sampler
 from .core.sides import leaves_of, points
 from .core.sizes import diagonal
+from .core.words import shown
 from .methods.extremes import Extremes, extremes, line_squares
 from .solving import solve
 
@@ -105,7 +106,7 @@ class Rate:
 
     def passes(self, tol: float) -> float:
         """Passes until √E‖e‖² ≤ tol·‖e_0‖, by this bound; infinite where it promises nothing."""
-        tol = real_number(tol, "tol", above=0.0)
+        tol = real_number(tol, "tol", above=1e-150, below=1e150)  # its square is a number too
         if self.extra:
             return extended_steps_to(self.step, self.extra, tol**2) / self.lines
         return steps_to(self.step, tol**2 / self.constant) / self.lines
@@ -165,13 +166,13 @@ def rate(
     alpha = real_number(alpha, "alpha", at_least=0.0)
     check(sampler)
     if kernel is not None:
-        if method not in ("rk", "auto"):
-            raise ValueError(f"with a kernel the paper's steps are method='rk', got {method!r}")
+        if not isinstance(method, str) or method not in ("rk", "auto"):
+            raise ValueError(f"with a kernel the paper's steps are method='rk', got {shown(method)}")
         return _kernel_rate(X, alpha, kernel, sampler)
-    if method not in METHODS:
-        raise ValueError(f"method must be one of {', '.join(METHODS)}: others have no rate; got {method!r}")
+    if not isinstance(method, str) or method not in METHODS:
+        raise ValueError(f"method must be one of {', '.join(METHODS)}: others have no rate; got {shown(method)}")
     X, _ = matrix(X)
-    known = _extremes(X, random_state) if extremes is None else extremes
+    known = _known(X, random_state, extremes)
     n, p = X.shape
     if known.shape != (n, p):
         raise ValueError(f"extremes are those of an X of shape {known.shape}, not {(n, p)}")
@@ -221,6 +222,12 @@ def rate(
 
 
 _extremes = extremes  # a parameter of `rate` has its name
+
+
+def _known(X: Any, random_state: Any, given: Any) -> Extremes:
+    if given is not None and not isinstance(given, Extremes):
+        raise TypeError(f"extremes must be what theory.extremes gave, or None; got {shown(given)}")
+    return _extremes(X, random_state) if given is None else given
 
 
 def _extended(X: Any, known: Extremes, ends: Any, alpha: float, sampler: Any) -> Rate:
@@ -359,16 +366,18 @@ def horizon(X: Any, y: Any, random_state: Any = 0, extremes: Extremes | None = N
     >>> theory.horizon(np.array([[1.0], [1.0]]), np.array([0.0, 2.0]))
     Horizon: E‖β − β_LS‖² ends between 1 and 1, and E‖X(β − β_LS)‖² at ‖w‖² = 2
     """
-    known = _extremes(X, random_state) if extremes is None else extremes
+    X, _ = matrix(X)
+    known = _known(X, random_state, extremes)
     if known.smallest == 0:
         raise ValueError("X is zero, or its smallest singular value is not known: there is no horizon to tell")
-    if np.ndim(y) != 1:
-        raise ValueError(f"y must have one dimension, got shape {np.shape(y)}: ask for one target at a time")
-    X, _ = matrix(X)
+    y, single = right_hand_sides(y, X.shape[0])
+    if not single:
+        raise ValueError(f"y must have one dimension, got shape {y.shape}: ask for one target at a time")
+    y = y[:, 0]
     found = solve(X, y, tol=1e-10, random_state=random_state)
     live = line_squares(X, rows=True) > 0
     with np.errstate(all="ignore"):  # far beyond any scale of use these are infinite, or zero
-        misfit = np.float64(np.linalg.norm((np.asarray(y) - X @ found.x)[live])) ** 2
+        misfit = np.float64(np.linalg.norm((y - X @ found.x)[live])) ** 2
         small, large = np.float64(known.smallest) ** 2, np.float64(known.largest) ** 2
         low, high = (float(misfit / np.float64(v) ** 2) if v > 0 else math.inf for v in reversed(known.smallest_range))
         limit, least, printed = (float(v) for v in (misfit / small, misfit / large, misfit / small / small))

@@ -16,9 +16,10 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
+from .explain import explain_values
 from .passes import norms_of, pull_all, residual_pass
 from .place import Place
-from .problem import Problem, Shift, explain_values
+from .problem import Problem, Shift
 from .products import products, tiled
 from .sums import tiles
 

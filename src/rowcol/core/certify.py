@@ -34,9 +34,10 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
+from .explain import explain_values, tallest_of
 from .gram import Gram, product
 from .passes import Products, longest, misfit_pass
-from .problem import Problem, explain_values, scaled_bounds, tallest_of
+from .problem import Problem, scaled_bounds
 from .products import back, lifted, lowered, times
 from .sizes import sizes2
 from .sums import sums

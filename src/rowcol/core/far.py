@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from .explain import explain_values
 from .gram import MANY, NARROW, WIDE, Gram, alone, between, cross, facing, picked, product, two_ways, written
 from .kernels import Precomputed
 from .place import ABREAST, Place, stacked
-from .problem import explain_values
 from .recipes import Kernel
 from .sides import Leaf, begun, leaves_of, reach2_of, settled
 from .sizes import diagonal, fits_single, sizes2

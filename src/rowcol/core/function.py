@@ -60,7 +60,8 @@ class KernelFunction:
         if return_bound and self.centre is not None:
             rows = np.vstack([rows, self.centre])
         values, reach = np.empty((q, X.shape[0])), np.empty((len(self.centre2), X.shape[0]))
-        top = np.empty(X.shape[0])
+        top, off = np.empty(X.shape[0]), summed(self.exact)
+        weighed = None if self.centre is None else (self.centre @ np.sqrt(sizes2(self.exact)))[:, None]
         with pooled(self.jobs) as pool:
             much = X.shape[0] * self.exact.shape[1] > MUCH
             g = replace(self.quick if much and self.rough and not return_bound else self.exact, pool=pool)
@@ -72,7 +73,9 @@ class KernelFunction:
                     at = diagonal(some)[None]
                     top[i : i + CHUNK] = np.sqrt(np.maximum(at[0], 0.0))
                     if self.centre is not None:
-                        at = at - 2 * found[q:] + self.centre2[:, None]
+                        # near the centre little is left of these but their rounding
+                        blurred = 2 * off * (top[i : i + CHUNK] + weighed) ** 2
+                        at = at - 2 * found[q:] + self.centre2[:, None] + blurred
                     reach[:, i : i + CHUNK] = np.sqrt(np.maximum(at, 0.0))
         if not np.isfinite(values).all():
             raise ValueError("the kernel gives no finite number at some of these points: they are too far, or negative")
@@ -81,7 +84,7 @@ class KernelFunction:
             return out
         # and what rounding does to this very sum
         sizes = np.abs(self.coefficients) @ np.sqrt(sizes2(self.exact))
-        rounding = summed(self.exact) * sizes[:, None] * top + self.blur[:, None]
+        rounding = off * sizes[:, None] * top + self.blur[:, None]
         rounding = rounding + 4 * UNIT * (np.abs(values) + np.abs(self.intercept)[:, None])
         bounds = self.bound[:, None] * reach + rounding
         return out, bounds[0] if self.single else np.ascontiguousarray(bounds.T)

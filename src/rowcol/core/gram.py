@@ -20,6 +20,7 @@ import scipy.sparse as sp
 
 from ..engine.tiles import Absolute, Dot, Ratio, Square, band, bend, fill, spend
 from .kernels import Function, Precomputed
+from .problem import array_of
 from .recipes import Kernel, Product, Scaled, Sum
 from .sides import Leaf, Side, leaves_of, points, settle, side_of, some_of, symmetric, tree_error
 from .threads import spread
@@ -190,7 +191,7 @@ def _leaf_tile(
 
 def checked(block: Any, shape: tuple[int, int], dtype: type) -> np.ndarray:
     """What a kernel function gave, if it is a block of finite numbers."""
-    block = block.toarray() if sp.issparse(block) else np.asarray(block)
+    block = block.toarray() if sp.issparse(block) else array_of(block, "what the kernel function gave")
     if block.shape != shape or block.dtype.kind not in "fiub":
         raise ValueError(f"the kernel function gave {block.shape} {block.dtype}, for blocks that need real {shape}")
     if not np.isfinite(block).all():

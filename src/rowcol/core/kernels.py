@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from ..engine import tiles
-from .problem import real_number
+from .problem import numbers_of, real_number
 from .recipes import Kernel, Recipe
+from .words import shown
 
 LOG2 = math.log(2.0)
 
@@ -45,11 +46,11 @@ def _check_scales(kernel: Any) -> None:
         return
     if getattr(kernel, "gamma", None) is not None:
         raise ValueError("give gamma or length_scale, not both")
-    lengths = np.asarray(value)
-    if lengths.dtype.kind not in "fiu" or lengths.ndim > 1:
-        raise TypeError(f"length_scale must be a number or one a feature, got {value!r}")
+    lengths = numbers_of(value, "length_scale")
+    if lengths.ndim > 1:
+        raise TypeError(f"length_scale must be a number or one a feature, got {shown(value)}")
     if not (np.isfinite(lengths).all() and (lengths > 0).all() and lengths.size):
-        raise ValueError(f"length_scale must be finite and above 0, got {value!r}")
+        raise ValueError(f"length_scale must be finite and above 0, got {shown(value)}")
     if lengths.ndim:  # frozen, and comparable
         object.__setattr__(kernel, "length_scale", tuple(float(v) for v in lengths))
 
@@ -110,8 +111,8 @@ class Laplacian(Kernel):
 
     def __post_init__(self) -> None:
         _check_scales(self)
-        if self.norm not in ("l1", "l2"):
-            raise ValueError(f"norm must be 'l1' or 'l2', got {self.norm!r}")
+        if not isinstance(self.norm, str) or self.norm not in ("l1", "l2"):
+            raise ValueError(f"norm must be 'l1' or 'l2', got {shown(self.norm)}")
 
     def recipe(self, d: int) -> Recipe:
         """2^−t of the distance."""
@@ -144,8 +145,8 @@ class Matern(Kernel):
 
     def __post_init__(self) -> None:
         _check_scales(self)
-        if self.nu not in (0.5, 1.5, 2.5):
-            raise ValueError(f"nu must be 0.5, 1.5 or 2.5, got {self.nu!r}")
+        if real_number(self.nu, "nu", above=0.0) not in (0.5, 1.5, 2.5):
+            raise ValueError(f"nu must be 0.5, 1.5 or 2.5, got {shown(self.nu)}")
         if self.length_scale is None:
             raise ValueError("length_scale must be a number or one a feature, got None")
 
@@ -184,7 +185,7 @@ class Polynomial(Kernel):
 
     def __post_init__(self) -> None:
         _check_scales(self)
-        real_number(self.degree, "degree", above=0.0)
+        real_number(self.degree, "degree", above=0.0, below=1e9)
         real_number(self.coef0, "coef0", at_least=-1e300)
 
     length_scale = None
@@ -287,7 +288,7 @@ class Chi2(Kernel):
     gamma: float = 1.0
 
     def __post_init__(self) -> None:
-        _check_scales(self)
+        real_number(self.gamma, "gamma", above=0.0)
 
     def recipe(self, d: int) -> Recipe:
         """2^−t of the chi-squared distance; scaling features scales it."""
@@ -350,7 +351,9 @@ def kernel_of(kernel: Any, **parameters: Any) -> Kernel:
     if callable(kernel):
         return Function(kernel)
     if not isinstance(kernel, str) or kernel not in NAMES:
-        raise ValueError(f"kernel must be a rowcol kernel, a function or one of {', '.join(NAMES)}, got {kernel!r}")
+        raise ValueError(
+            f"kernel must be a rowcol kernel, a function or one of {', '.join(NAMES)}, got {shown(kernel)}"
+        )
     make = NAMES[kernel]
     known = {field.name for field in fields(make)}  # type: ignore[arg-type]
     given = {name: value for name, value in parameters.items() if name in known and value is not None}

@@ -18,6 +18,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from .sparse import sound
 from .threads import SHARED, ahead, workers_of
+from .words import first_line
 
 ABREAST = 3  # threads that take a part each, at most: as many parts are in memory at a time
 
@@ -170,11 +171,13 @@ def fitting(found: Any, want: tuple[int, int], kind: np.dtype, name: str) -> Any
         got = getattr(found, "shape", type(found).__name__)
         raise ValueError(f"{name} should be {want[0]:,} x {want[1]:,}, but is {got}: it was cut or changed")
     if sp.issparse(found):
-        return sound(found, kind, name).tocsr()
+        with np.errstate(over="ignore"):  # what leaves float64 is infinite, and found
+            return sound(found, kind, name).tocsr()
     found = np.asarray(found)
     if found.dtype.kind not in "fiubc":
         raise TypeError(f"{name} has dtype {found.dtype}, which is not numeric")
-    return np.ascontiguousarray(found, dtype=kind)
+    with np.errstate(over="ignore"):
+        return np.ascontiguousarray(found, dtype=kind)
 
 
 def times_rows(part: Any, root: np.ndarray) -> Any:
@@ -219,8 +222,3 @@ def type_for(wrong: Exception) -> type[Exception]:
     if isinstance(wrong, (OSError, MemoryError)):
         return OSError if isinstance(wrong, OSError) else MemoryError
     return ValueError
-
-
-def first_line(wrong: Any) -> str:
-    """What an error says, in one line."""
-    return (str(wrong).strip().splitlines() or [type(wrong).__name__])[0][:300]

@@ -11,6 +11,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from .place import Place
 from .sparse import sound
+from .words import cut, first_line, shown
 
 PRECISIONS = (np.float32, np.float64, np.complex64, np.complex128)
 
@@ -79,12 +80,13 @@ def posed(X: Any, copied: int, y: Any, alpha: Any, sample_weight: Any, bounds: A
 
 def penalties(alpha: Any, q: int) -> tuple[float, np.ndarray | None]:
     """alpha; or the smallest, and one a right-hand side."""
-    if np.ndim(alpha) == 0 or np.size(alpha) == 1:
-        return real_number(alpha if np.ndim(alpha) == 0 else np.ravel(alpha)[0], "alpha", at_least=0.0), None
-    each = np.asarray(alpha)
-    if each.shape != (q,) or each.dtype.kind not in "fiu":
+    if not isinstance(alpha, (list, tuple, np.ndarray)) or (isinstance(alpha, np.ndarray) and alpha.ndim == 0):
+        return real_number(alpha, "alpha", at_least=0.0), None
+    each = numbers_of(alpha, "alpha")
+    if each.size == 1:
+        return real_number(each.ravel()[0], "alpha", at_least=0.0), None
+    if each.shape != (q,):
         raise ValueError(f"alpha must be a number, or {q} of them, one a right-hand side; got shape {each.shape}")
-    each = each.astype(np.float64)
     if not (np.isfinite(each).all() and (each >= 0).all()):
         raise ValueError("alpha must be finite and at least 0")
     if (each == each[0]).all():
@@ -135,13 +137,14 @@ def matrix(X: Any) -> tuple[Any, int]:
         return _sparse(X)
     if isinstance(X, LinearOperator):
         return X if isinstance(X, Place) else _operator(X), 0
-    a = _array(X, "X")
+    a = array_of(X, "X")
     if a.ndim != 2:
         hint = "; reshape a single feature with X.reshape(-1, 1)" if a.ndim == 1 else ""
         raise ValueError(f"X must have 2 dimensions, got {a.ndim} (shape {a.shape}){hint}")
     if 0 in a.shape:
         raise ValueError(f"X is empty (shape {a.shape}): it needs at least one row and one column")
-    out = np.asarray(a, dtype=precision(a.dtype, "X"))
+    with np.errstate(over="ignore"):  # what leaves float64 is infinite, and found
+        out = np.asarray(a, dtype=precision(a.dtype, "X"))
     if not out.flags.aligned:
         out = out.copy()
     if not (out.flags.c_contiguous or out.flags.f_contiguous):
@@ -165,7 +168,8 @@ def _sparse(X: Any) -> tuple[Any, int]:
         raise ValueError(f"X must have 2 dimensions, got a sparse array of {X.ndim}")
     if 0 in X.shape:
         raise ValueError(f"X is empty (shape {X.shape}): it needs at least one row and one column")
-    out = sound(X, precision(X.dtype, "X"))
+    with np.errstate(over="ignore"):
+        out = sound(X, precision(X.dtype, "X"))
     shared = out is X or np.may_share_memory(out.data, getattr(X, "data", np.empty(0)))
     return out, 0 if shared else out.data.nbytes + out.indices.nbytes + out.indptr.nbytes
 
@@ -174,8 +178,9 @@ def right_hand_sides(y: Any, n: int) -> tuple[np.ndarray, bool]:
     """y as (n, q) and whether it came with one dimension."""
     if sp.issparse(y):
         raise TypeError("y must be dense: pass y.toarray()")
-    a = _array(y, "y")
-    a = np.asarray(a, dtype=precision(a.dtype, "y"))
+    a = array_of(y, "y")
+    with np.errstate(over="ignore"):
+        a = np.asarray(a, dtype=precision(a.dtype, "y"))
     if a.ndim not in (1, 2):
         raise ValueError(f"y must have 1 or 2 dimensions, got {a.ndim} (shape {a.shape})")
     if a.shape[0] != n:
@@ -189,15 +194,16 @@ def right_hand_sides(y: Any, n: int) -> tuple[np.ndarray, bool]:
     return wide.reshape(n, -1), a.ndim == 1
 
 
-def weights(w: Any, n: int) -> np.ndarray:
-    """Sample weights: n finite numbers, none negative, not all zero."""
-    a = np.asarray(_array(w, "sample_weight"))
+def weights(w: Any, n: int, some: bool = True) -> np.ndarray:
+    """Sample weights: n finite numbers, none negative; not all zero, unless others are to come."""
+    a = array_of(w, "sample_weight")
     if a.dtype.kind not in "fiub":
         raise TypeError(f"sample_weight must be real numbers, got dtype {a.dtype}")
-    a = a.astype(np.float64)
+    with np.errstate(over="ignore"):
+        a = a.astype(np.float64)
     if a.shape != (n,):
         raise ValueError(f"sample_weight must have shape ({n},), one weight a row of X, got {a.shape}")
-    if not np.isfinite(a).all() or (a < 0).any() or not a.any():
+    if not np.isfinite(a).all() or (a < 0).any() or (some and not a.any()):
         raise ValueError("sample_weight must be finite, non-negative and not all zero")
     return a
 
@@ -208,18 +214,19 @@ def _bounds(given: Any, p: int, dtype: np.dtype) -> np.ndarray | None:
         return None
     if dtype.kind == "c":
         raise TypeError("bounds need real X and y: complex numbers have no order")
-    if not isinstance(given, (tuple, list, np.ndarray)) or len(given) != 2:
-        raise ValueError(f"bounds must be a pair (low, high), of numbers or of arrays of {p}, got {given!r}")
+    if not (isinstance(given, (tuple, list)) or (isinstance(given, np.ndarray) and given.ndim)) or len(given) != 2:
+        raise ValueError(f"bounds must be a pair (low, high), of numbers or of arrays of {p}, got {shown(given)}")
     sides = []
     for side, name in zip(given, ("low", "high"), strict=True):
-        a = _array(side, f"bounds: {name}")
+        a = array_of(side, f"bounds: {name}")
         if a.dtype.kind not in "fiub":
             raise TypeError(f"bounds: {name} must be real numbers, got dtype {a.dtype}")
         if a.shape not in ((), (p,)):
             raise ValueError(f"bounds: {name} must be a number or have shape ({p},), one a column of X, got {a.shape}")
         if np.isnan(a).any():
             raise ValueError(f"bounds: {name} has a NaN; -inf and inf stand for no bound")
-        sides.append(np.broadcast_to(a.astype(np.float64), (p,)))
+        with np.errstate(over="ignore"):
+            sides.append(np.broadcast_to(a.astype(np.float64), (p,)))
     low, high = sides
     with np.errstate(over="ignore"):
         near = [a.astype(dtype) for a in sides]
@@ -243,37 +250,84 @@ def real_number(
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value.item()
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
-        raise TypeError(f"{name} must be a real number, got {value!r}")
-    number = float(value)
+        raise TypeError(f"{name} must be a real number, got {shown(value)}")
+    try:
+        number = float(value)
+    except OverflowError:  # an integer beyond float64
+        number = math.inf
     if at_least is not None and not at_least <= number < math.inf:
-        raise ValueError(f"{name} must be finite and at least {at_least:g}, got {value!r}")
+        raise ValueError(f"{name} must be finite and at least {at_least:g}, got {shown(value)}")
     if above is not None and not above < number < below:
         limit = f"above {above:g}" + (f" and below {below:g}" if below < math.inf else " and finite")
-        raise ValueError(f"{name} must be {limit}, got {value!r}")
+        raise ValueError(f"{name} must be {limit}, got {shown(value)}")
     return number
 
 
-def _array(a: Any, name: str) -> np.ndarray:
+def numbers_of(value: Any, name: str, what: str = "real numbers") -> np.ndarray:
+    """A real number or several, in double precision and of any shape; or an error that names them."""
+    try:
+        a = np.asarray(value)
+        if a.dtype == object and all(type(one) in (int, float) for one in a.ravel()):  # integers beyond 64 bits
+            a = a.astype(np.float64)
+    except MemoryError:
+        raise
+    except Exception:
+        raise TypeError(f"{name} must be {what}, got {shown(value)}") from None
+    if a.dtype.kind not in "fiu":
+        raise TypeError(f"{name} must be {what}, got {shown(value)}")
+    with np.errstate(over="ignore"):
+        return a.astype(np.float64)
+
+
+def flag(value: Any, name: str) -> bool:
+    """True or False, and nothing that is like it."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be True or False, got {shown(value)}")
+    return bool(value)
+
+
+def array_of(a: Any, name: str) -> np.ndarray:
+    """Whatever was given, as an array of any shape and dtype; or an error that names it."""
     if np.ma.isMaskedArray(a):
         raise TypeError(f"{name} is a masked array: fill or drop the masked entries first")
-    if isinstance(a, (str, bytes, dict, set)) or hasattr(a, "__next__"):
+    if isinstance(a, (str, bytes, dict, set, type)) or hasattr(a, "__next__"):
         raise TypeError(f"{name} must be an array of numbers, got {type(a).__name__}")
     if not hasattr(a, "__array__") and not isinstance(a, (list, tuple, int, float, complex, memoryview)):
         raise TypeError(f"{name} must be an array or a SciPy sparse array, got {type(a).__name__}")
+    if type(a).__module__.startswith("polars."):
+        return _from_polars(a, name)
     try:
         read = np.asarray(a)
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{name} cannot be read as an array of numbers: {error}") from error
+    except MemoryError:
+        raise
+    except Exception as wrong:  # whatever its own code, or a nested list, leads to
+        raise ValueError(f"{name} cannot be read as an array of numbers: {first_line(wrong)}") from wrong
     return _from_table(a, name) if read.dtype == object and hasattr(a, "to_numpy") else read
 
 
 def _from_table(a: Any, name: str) -> np.ndarray:
     """A pandas table or column whose dtypes are numeric, but not one NumPy dtype: booleans beside floats, say."""
     kinds = dict(zip(a.columns, a.dtypes, strict=True)) if hasattr(a, "columns") else {a.name: a.dtype}
-    bad = [str(column) for column, dtype in kinds.items() if getattr(dtype, "kind", "O") not in "fiub"]
-    if bad:
-        raise TypeError(f"{name} has columns that are not numeric: {', '.join(bad[:5])}; drop or encode them first")
+    bad = [column for column, dtype in kinds.items() if getattr(dtype, "kind", "O") not in "fiub"]
+    refuse_columns(bad, name)
     return a.to_numpy(dtype=np.float64, na_value=np.nan)
+
+
+def _from_polars(a: Any, name: str) -> np.ndarray:
+    """A polars table or column: left to itself it would give dates as numbers."""
+    columns = a.get_columns() if hasattr(a, "get_columns") else [a]
+    bad = [one.name for one in columns if not (one.dtype.is_numeric() or str(one.dtype) == "Boolean")]
+    refuse_columns(bad, name)
+    read = [np.asarray(one) for one in columns]
+    read = [one.astype(np.float64) if one.dtype.kind in "Ob" else one for one in read]
+    return np.column_stack(read) if hasattr(a, "get_columns") else read[0]
+
+
+def refuse_columns(columns: list[Any], name: str) -> None:
+    """An error that names them, if there are any."""
+    if columns:
+        told = ", ".join(cut(str(one), 50) for one in columns[:5])
+        raise TypeError(f"{name} has columns that are not numeric: {told}; drop or encode them first")
 
 
 def precision(dtype: np.dtype, name: str) -> np.dtype:
@@ -292,58 +346,3 @@ def precision(dtype: np.dtype, name: str) -> np.dtype:
         "m": "turn durations into numbers first",
     }.get(dtype.kind, "convert it with .astype(float)")
     raise TypeError(f"{name} has dtype {dtype}, which is not numeric: {remedy}")
-
-
-def explain_values(X: Any) -> str:
-    """Why arithmetic on X went wrong: where it holds NaN or infinity, or numbers whose squares leave float64."""
-    if hasattr(X, "kernel"):
-        return "kernel values, or sums of them, leave float64: rescale X, the kernel, y or alpha"
-    if isinstance(X, Place):
-        told = (f"{X.told(k)} {why}" for k, why in enumerate(X.map(_explain_part)) if why)
-        return next(told, "the numbers met on the way leave float64: rescale X, y or alpha")
-    if isinstance(X, LinearOperator):
-        return "products with the operator X leave float64, or give NaN or infinity: rescale it, or mend it"
-    top = 0.0
-    for i in range(0, X.shape[0], X.shape[0] if sp.issparse(X) else 4096):
-        part = X.tocsr() if sp.issparse(X) else X[i : i + 4096]
-        bad = _bad(part)
-        if bad is not None:
-            return f"X has a NaN or infinity at row {i + bad[0]}, column {bad[1]}: drop or fill such rows first"
-        top = max(top, _tallest(part))
-    if 1e-140 < top < 1e140:
-        return "the numbers met on the way leave float64: rescale X, y, alpha, x0 or sample_weight"
-    return f"X has values near {top:.0e}, whose squares leave float64: rescale its rows or columns"
-
-
-def _explain_part(part: Any, pool: Any) -> str | None:
-    bad, top = _bad(part), _tallest(part)
-    if bad is not None:
-        return f"has a NaN or infinity in its row {bad[0]}, column {bad[1]}: drop or fill such rows first"
-    return f"has values near {top:.0e}, whose squares leave float64: rescale X" if top > 1e140 else None
-
-
-def _bad(part: Any) -> tuple[int, int] | None:
-    """Where an array, or a CSR array, has the first number that is none."""
-    bad = ~np.isfinite(part.data if sp.issparse(part) else part)
-    if not bad.any():
-        return None
-    at = int(np.argmax(bad))
-    if sp.issparse(part):
-        return int(np.searchsorted(part.indptr, at, side="right")) - 1, int(part.indices[at])
-    return divmod(at, part.shape[1])
-
-
-def _tallest(part: Any) -> float:
-    return float(np.abs(part.data if sp.issparse(part) else part).max(initial=0.0))
-
-
-def tallest_of(X: Any, columns: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-    """The largest entry of each of these columns, in rows that count: some rows at a time, as columns may be many."""
-    found = np.zeros(len(columns))
-    for i in range(0, X.shape[0], X.shape[0] if sp.issparse(X) else 4096):
-        part = X[:, columns] if sp.issparse(X) else X[i : i + 4096, columns]
-        part = part if weight is None else part[weight[i : i + part.shape[0]] > 0]
-        if part.shape[0]:
-            tallest = abs(part).max(axis=0)
-            found = np.maximum(found, tallest.toarray().ravel() if sp.issparse(tallest) else tallest)
-    return found

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .problem import real_number
+from .words import shown
 
 
 class Recipe(NamedTuple):
@@ -59,7 +60,7 @@ class Kernel:
 
 def _operand(other: Any) -> Kernel:
     if not isinstance(other, Kernel):
-        raise TypeError(f"kernels combine with kernels (and, by *, with positive numbers), not with {other!r}")
+        raise TypeError(f"kernels combine with kernels (and, by *, with positive numbers), not with {shown(other)}")
     return other
 
 

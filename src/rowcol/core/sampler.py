@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 
 from ..engine.alias import build, draw, draw_uniform, shuffle
+from .problem import numbers_of
+from .words import shown
 
 NAMES = ("norms", "uniform", "shuffled", "chunks", "cyclic")
 CHUNK = 64
@@ -89,9 +91,11 @@ def check(kind: Any) -> None:
         sized = name == "chunks" and length.isdecimal() and int(length) > 0
         if name not in ("auto", *NAMES) or (name != kind and not sized):
             known = f"auto, {', '.join(NAMES)}, chunks:LENGTH or an array of weights"
-            raise ValueError(f"sampler must be one of {known}, got {kind!r}")
+            raise ValueError(f"sampler must be one of {known}, got {shown(kind)}")
     elif not isinstance(kind, (list, tuple, np.ndarray)):
         raise TypeError(f"sampler must be a name or an array of weights, got {type(kind).__name__}")
+    else:
+        numbers_of(kind, "sampler")
 
 
 def take(source: Sampler | Weave, count: int) -> np.ndarray:
@@ -164,4 +168,6 @@ def seeds(random_state: Any) -> np.random.SeedSequence:
         return np.random.SeedSequence(random_state.randint(0, 2**31, size=4).tolist())
     if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool) and random_state >= 0:
         return np.random.SeedSequence(int(random_state))
-    raise ValueError(f"random_state must be None, a non-negative integer or a NumPy generator, got {random_state!r}")
+    raise ValueError(
+        f"random_state must be None, a non-negative integer or a NumPy generator, got {shown(random_state)}"
+    )

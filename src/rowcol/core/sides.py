@@ -14,14 +14,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from .explain import explain_values
 from .kernels import Function, Polynomial, Precomputed, Sigmoid
-from .problem import explain_values, matrix
+from .problem import matrix
 from .recipes import Kernel, Product, Recipe, Scaled, Sum
+from .words import shown
 
 FEW = 3  # features: up to here differences cost no more than dot products
 LOST = {4: 1e-6, 8: 1e-13}  # what dot products may lose of the kernel; bytes of a number to error
 HUGE = 1e140
 BAND = 256  # lines compared at a time
+FAR = "points are too far apart for this kernel, the squares leave float64: rescale X, gamma or length_scale"
 
 
 class Leaf(NamedTuple):
@@ -84,6 +87,8 @@ def begun(kernel: Kernel, shape: tuple[int, int], sparse: bool, mean: Callable[[
     recipe = kernel.recipe(shape[1])
     if sparse and recipe.base not in ("dot", "distance"):
         raise TypeError(f"sparse X is for kernels of dot products and Euclidean distances, not {type(kernel).__name__}")
+    if not np.isfinite(recipe.scale).all():
+        raise ValueError(FAR)
     shifts = recipe.base in ("distance", "absolute") and not sparse
     return Leaf(kernel, recipe, mean() if shifts else None, False, 0.0, 0.0, 1.0)
 
@@ -103,7 +108,7 @@ def settled(made: Leaf, d: int, sparse: bool, reach2: float, lowest: float, dtyp
     kernel, recipe, unit = made.kernel, made.recipe, float(np.finfo(dtype).eps) / 2
     assert recipe is not None
     if not reach2 < HUGE:
-        raise ValueError("points are too far apart for this kernel, the squares leave float64: rescale X or gamma")
+        raise ValueError(FAR)
     dots = recipe.base == "dot"
     if recipe.base == "distance":
         lossless = recipe.slope * unit * 2 * reach2 <= LOST[np.dtype(dtype).itemsize]
@@ -118,7 +123,7 @@ def _check_degree(kernel: Polynomial, lowest: float, reach2: float) -> None:
     """A fraction is no power of a negative number."""
     safe = kernel.coef0 >= reach2 or (kernel.coef0 >= 0 and lowest >= 0)
     if kernel.degree != int(kernel.degree) and not safe:
-        raise ValueError(f"degree must be a whole number where x·y + coef0 can be negative, got {kernel.degree!r}")
+        raise ValueError(f"degree must be a whole number where x·y + coef0 can be negative, got {shown(kernel.degree)}")
 
 
 def symmetric(K: np.ndarray) -> np.ndarray:
@@ -139,6 +144,8 @@ def _entry_error(kernel: Kernel, recipe: Recipe, d: int, dots: bool, reach2: flo
     """
     if isinstance(kernel, Polynomial):  # powers multiply relative errors
         top, degree = reach2 + abs(kernel.coef0), float(kernel.degree)
+        if degree * math.log(max(top, 1e-300)) > 700:
+            raise ValueError(f"degree {degree:g} takes kernel values beyond float64: rescale X, gamma or coef0")
         bound = math.exp(min(degree * math.log(max(top, 1e-300)), 700.0))
         return max(degree, 1.0) * (d + 8) * unit, bound
     if isinstance(kernel, Sigmoid):  # its slope is at most one
@@ -173,7 +180,8 @@ def prepared(leaf: Leaf, A: Any) -> Any:
         part = part @ sp.diags_array(scale) if np.any(scale != 1.0) else part
         if recipe.unit:
             tallest = np.abs(part).max(axis=1).toarray().reshape(-1)  # first, so that no square leaves float64
-            part = sp.diags_array(np.divide(1.0, tallest, out=np.zeros_like(tallest), where=tallest > 0)) @ part
+            part = sp.csr_array(part)  # divided, as 1 over the smallest numbers is infinite
+            part.data = part.data / np.repeat(np.where(tallest > 0, tallest, 1.0), np.diff(part.indptr))
             norms = np.sqrt(np.asarray(part.multiply(part).sum(axis=1)).reshape(-1))
             part = sp.diags_array(np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)) @ part
         return sp.csr_array(part)

@@ -18,7 +18,10 @@ import numpy as np
 import scipy.linalg  # noqa: F401 - SciPy has a BLAS of its own, which must be there to be found
 from threadpoolctl import ThreadpoolController
 
+from .words import shown
+
 SHARED = 512  # unknowns up to which threads have a Gram matrix each; larger ones keep the threads of BLAS busy
+MOST = 1024  # threads, whoever asks for more
 AHEAD = 8  # calls that may wait to be read, where threads share them
 WAITING = 4_000_000  # bytes of what they give, where that is little
 FOREIGN = 64
@@ -36,8 +39,8 @@ def count(n_jobs: Any) -> int:
                 return min(int(text), cores)
         return cores
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0:
-        raise ValueError(f"n_jobs must be None or a nonzero integer, got {n_jobs!r}")
-    return int(n_jobs) if n_jobs > 0 else max(cores + 1 + int(n_jobs), 1)
+        raise ValueError(f"n_jobs must be None or a nonzero integer, got {shown(n_jobs)}")
+    return min(int(n_jobs), MOST) if n_jobs > 0 else max(cores + 1 + int(n_jobs), 1)
 
 
 def most(n_jobs: Any) -> Any:

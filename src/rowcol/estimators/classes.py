@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score
 from sklearn.preprocessing import LabelBinarizer
 from sklearn.utils import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from ..core.problem import weights
+from ..core.words import shown
+from .validating import weighed, worded
 
 
 class Classes(ClassifierMixin):
@@ -22,17 +23,20 @@ class Classes(ClassifierMixin):
 
     def _posed(self, y: Any, sample_weight: Any) -> tuple[LabelBinarizer, np.ndarray, Any]:
         """Targets of ±1, one column of them for two classes, and the weights of points and classes together."""
-        check_classification_targets(y)
-        y = column_or_1d(y, warn=True) if y.ndim == 2 and y.shape[1] == 1 else y
-        labels = LabelBinarizer(pos_label=1, neg_label=-1)
-        targets = np.asarray(labels.fit_transform(y), dtype=np.float64)
+        with worded("y"):
+            check_classification_targets(y)
+            y = column_or_1d(y, warn=True) if y.ndim == 2 and y.shape[1] == 1 else y
+            labels = LabelBinarizer(pos_label=1, neg_label=-1)
+            targets = np.asarray(labels.fit_transform(y), dtype=np.float64)
         if targets.shape[1] == 1 and len(labels.classes_) < 2:
-            raise ValueError(f"y has one class only, {labels.classes_.tolist()[0]!r}: it takes at least 2")
-        if isinstance(sample_weight, Real):
-            sample_weight = np.full(len(targets), float(sample_weight))
+            raise ValueError(f"y has one class only, {shown(labels.classes_.tolist()[0])}: it takes at least 2")
+        sample_weight = weighed(sample_weight, len(targets))
         if self.class_weight is not None:
-            own = compute_sample_weight(self.class_weight, y)
-            sample_weight = own if sample_weight is None else own * weights(sample_weight, len(own))
+            if not isinstance(self.class_weight, (dict, str)):
+                raise ValueError(f"class_weight must be a dict, 'balanced' or None, got {shown(self.class_weight)}")
+            with worded("class_weight"):
+                own = compute_sample_weight(self.class_weight, y)
+            sample_weight = own if sample_weight is None else own * sample_weight
         return labels, targets, sample_weight
 
     @property
@@ -75,6 +79,23 @@ class Classes(ClassifierMixin):
             return (scores > 0).astype(int)
         where = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[where]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of rows whose class is found, as in scikit-learn.
+
+        Parameters
+        ----------
+        X : array or sparse array, (n_samples, n_features)
+        y : array, (n_samples,) or (n_samples, n_labels)
+        sample_weight : array, (n_samples,), optional
+
+        Returns
+        -------
+        float
+        """
+        found = self.predict(X)
+        with worded("y" if sample_weight is None else "y or sample_weight"):
+            return float(accuracy_score(y, found, sample_weight=sample_weight))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -8,15 +8,17 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from ..core.problem import weights
+from ..core.problem import numbers_of, weights
+from ..core.words import shown
 from ..methods.costs import budget
 from ..methods.progress import Progress
 from ..places.opening import gathered
 from .calibration import Calibration, calibrated, folds_of, in_folds, left_out
 from .classes import Classes
 from .kernel_model import KINDS, KernelModel
+from .validating import check_parameters, validated
 
 A_COLUMN = 160  # bytes a point: a solve keeps twenty vectors for it
 LOOSE = 1e-3  # folds are solved to this at the most: probabilities are not known to more
@@ -140,9 +142,9 @@ class KernelRidgeClassifier(Classes, KernelModel):
         self
         """
         self._kernel()  # parameters first
-        self._check()
+        check_parameters(self, kernel=True)
         X = gathered(X, budget(self.memory))
-        X, y = validate_data(self, X, y, multi_output=True, **KINDS)
+        X, y = validated(self, X, y, multi_output=True, **KINDS)
         labels, targets, sample_weight = self._posed(y, sample_weight)
         alpha = _penalty(self.alpha, targets)
         if not self.probability:
@@ -201,11 +203,9 @@ class KernelRidgeClassifier(Classes, KernelModel):
 
 def _penalty(alpha: Any, targets: np.ndarray) -> Any:
     """One alpha, or one a class, as `solve` takes them."""
-    value = np.asarray(alpha)
-    if value.dtype.kind not in "fiu":
-        raise TypeError(f"alpha must be a number above 0, or one a class, got {alpha!r}")
+    value = numbers_of(alpha, "alpha", "a number above 0, or one a class")
     if not ((value > 0) & np.isfinite(value)).all():
-        raise ValueError(f"alpha must be above 0 and finite, for every class, got {alpha!r}")
+        raise ValueError(f"alpha must be above 0 and finite, for every class, got {shown(alpha)}")
     if value.size == 1:
         return alpha if value.ndim == 0 else value.ravel()[0]
     if value.shape != targets.shape[1:]:

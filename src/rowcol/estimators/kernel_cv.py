@@ -6,17 +6,17 @@ import logging
 import math
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from sklearn.base import MultiOutputMixin, RegressorMixin
-from sklearn.model_selection import check_cv
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.base import MultiOutputMixin
+from sklearn.utils.validation import check_is_fitted
 
 from ..core.kernels import Matern, kernel_of
-from ..core.problem import real_number, weights
+from ..core.problem import numbers_of, real_number, weights
 from ..core.recipes import Kernel
+from ..core.words import shown
 from ..methods.costs import budget
 from ..methods.landmarks import Memo
 from ..methods.progress import Progress
@@ -25,12 +25,13 @@ from ..methods.scales import tunable
 from ..places.opening import gathered
 from .kernel_regression import KernelRegression
 from .ladder import Candidate, Ladder, Rung, climbed, results
-from .scoring import scorer_of
+from .scoring import folds_of, scorer_of
+from .validating import Regressor, check_parameters, validated, weighed
 
 log = logging.getLogger(__name__)
 
 
-class KernelRidgeCV(MultiOutputMixin, RegressorMixin, KernelRegression):
+class KernelRidgeCV(MultiOutputMixin, Regressor, KernelRegression):
     """Kernel ridge regression, exact and certified, with kernel, length-scales and alpha chosen by what they predict.
 
     Length-scales and alpha are found by the gradient of the leave-one-out error on some points, then tried, with others
@@ -158,18 +159,19 @@ class KernelRidgeCV(MultiOutputMixin, RegressorMixin, KernelRegression):
         """
         began = time.perf_counter()
         named, alphas = self._named(), self._alphas()
-        self._check()
+        check_parameters(self, kernel=True)
         real_number(self.cv_tol, "cv_tol", above=0.0, below=1.0)
-        if not isinstance(self.tune_points, (int, np.integer)) or self.tune_points < 2:
-            raise ValueError(f"tune_points must be a whole number of 2 or more, got {self.tune_points!r}")
+        number = isinstance(self.tune_points, (int, np.integer)) and not isinstance(self.tune_points, bool)
+        if not number or self.tune_points < 2:
+            raise ValueError(f"tune_points must be a whole number of 2 or more, got {shown(self.tune_points)}")
         scales = self._scales(named)
         limit = math.inf if self.max_seconds is None else real_number(self.max_seconds, "max_seconds", above=0.0)
         X = gathered(X, budget(self.memory))
-        X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, **self._kinds())
+        X, y = validated(self, X, y, multi_output=True, y_numeric=True, **self._kinds())
         n = X.shape[0]
-        given = self._weights(sample_weight, n)
+        given = weighed(sample_weight, n)
         w = np.ones(n) if given is None else weights(given, n)
-        folds = _folds(self.cv, X, y, w)
+        folds = folds_of(self.cv, X, y, w)
         ladder = Ladder(
             X,
             np.asarray(y, np.float64).reshape(n, -1),
@@ -273,13 +275,10 @@ class KernelRidgeCV(MultiOutputMixin, RegressorMixin, KernelRegression):
         given = self.length_scales
         if given is None:
             return None
-        one = np.isscalar(given) or (isinstance(given, np.ndarray) and given.ndim == 0)
-        try:
-            out = [np.asarray(length, np.float64) for length in ([given] if one else given)]
-        except (TypeError, ValueError):
-            raise ValueError(f"length_scales must be numbers, or one a feature each, got {given!r}") from None
+        several = isinstance(given, (list, tuple, Iterator)) or (isinstance(given, np.ndarray) and given.ndim > 0)
+        out = [numbers_of(length, "length_scales") for length in (given if several else [given])]
         if not all((np.isfinite(length) & (length > 0)).all() for length in out):
-            raise ValueError(f"length_scales: each length_scale must be finite and above 0, got {given!r}")
+            raise ValueError(f"length_scales: each length_scale must be finite and above 0, got {shown(given)}")
         if not out:
             raise ValueError("length_scales must hold one or more, got none")
         if not any(tunable(kernel) for kernel, _ in named):
@@ -291,12 +290,9 @@ class KernelRidgeCV(MultiOutputMixin, RegressorMixin, KernelRegression):
     def _alphas(self) -> np.ndarray | None:
         if self.alphas is None:
             return None
-        try:
-            alphas = np.atleast_1d(np.asarray(self.alphas, dtype=float))
-        except (TypeError, ValueError):
-            raise ValueError(f"alphas must be numbers above 0, got {self.alphas!r}") from None
+        alphas = np.atleast_1d(numbers_of(self.alphas, "alphas"))
         if alphas.ndim != 1 or not alphas.size or not (np.isfinite(alphas).all() and (alphas > 0).all()):
-            raise ValueError(f"alphas must be numbers above 0, got {self.alphas!r}")
+            raise ValueError(f"alphas must be numbers above 0, got {shown(self.alphas)}")
         return alphas
 
     def _choose(self, best: Candidate, rungs: list[Rung]) -> None:
@@ -330,27 +326,6 @@ def _short(kernel: Kernel) -> str:
         return told if len(told) <= 60 else told[:57] + "..."
     scales = f"length-scale {scale:.3g}" if np.ndim(scale) == 0 else "a length-scale a feature"
     return f"{type(kernel).__name__}{'' if nu is None else f' {nu:g}'}, {scales}"
-
-
-def _folds(cv: Any, X: Any, y: Any, weight: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Positions to fit and to predict, fold by fold; a row that is named twice to fit is there twice."""
-    n = len(weight)
-    folds = [
-        tuple(np.flatnonzero(a) if np.asarray(a).dtype == bool else np.asarray(a) for a in fold)
-        for fold in check_cv(cv, y, classifier=False).split(X, y)
-    ]
-    if not folds:
-        raise ValueError("cv gives no folds")
-    for side in (side for fold in folds for side in fold):
-        if not side.size:
-            raise ValueError("cv gives a fold with nothing to fit, or nothing to predict")
-        if side.ndim != 1 or side.dtype.kind not in "iu" or side.min() < -n or side.max() >= n:
-            raise ValueError(f"cv must give positions of rows, from 0 to {n - 1}, or masks of {n}; got {side!r}")
-    if not all(weight[train].any() for train, _ in folds):
-        raise ValueError(
-            "cv gives a fold in which all rows to fit have sample_weight 0: they are as if they were not there"
-        )
-    return [(train % n, test % n) for train, test in folds]
 
 
 def _seed(state: Any) -> Any:

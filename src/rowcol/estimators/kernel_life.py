@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ..methods.landmarks import Memo, stacked
 from .kernel_regression import KernelRegression, positions_of
+from .validating import validated, weighed
 
 
 def _keeps_all_rows(model: Any) -> bool:
@@ -58,11 +59,11 @@ class KernelLife(KernelRegression):
         self
         """
         self._check_changes()
-        X, y = validate_data(self, X, y, reset=False, multi_output=True, y_numeric=True, **self._kinds())
+        X, y = validated(self, X, y, reset=False, multi_output=True, y_numeric=True, **self._kinds())
         if np.shape(y)[1:] != self.y_fit_.shape[1:]:
             raise ValueError(f"y has shape {np.shape(y)}, which does not go with the {self.y_fit_.shape} fitted so far")
         old, new = self.X_fit_.shape[0], X.shape[0]
-        weight = self._weights(sample_weight, new)
+        weight = weighed(sample_weight, new)
         if weight is not None or self.sample_weight_fit_ is not None:
             before = np.ones(old) if self.sample_weight_fit_ is None else self.sample_weight_fit_
             weight = np.concatenate([before, np.ones(new) if weight is None else weight])

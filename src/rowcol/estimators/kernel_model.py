@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.metrics.pairwise import pairwise_kernels
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ..asking import how_to
 from ..checkpoints import closed, opened
@@ -18,11 +18,13 @@ from ..core.kernels import Function, Precomputed, kernel_of
 from ..core.place import Place
 from ..core.recipes import Kernel
 from ..core.sides import leaves_of
+from ..core.words import shown
 from ..fitting import fit
 from ..methods.choose import Plan
 from ..methods.costs import budget
 from ..methods.result import Result
 from ..places.opening import placed
+from .validating import validated
 
 KINDS: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": (np.float64, np.float32)}
 
@@ -79,17 +81,10 @@ class KernelModel(BaseEstimator):
         dtype = getattr(self, "dtype", None)
         if dtype is None:
             return KINDS
-        if dtype not in ("float32", "float64", np.float32, np.float64):
-            raise ValueError(f"dtype must be None, 'float32' or 'float64', got {dtype!r}")
+        named = isinstance(dtype, (str, type, np.dtype))
+        if not named or dtype not in ("float32", "float64", np.float32, np.float64):
+            raise ValueError(f"dtype must be None, 'float32' or 'float64', got {shown(dtype)}")
         return KINDS | {"dtype": np.dtype(dtype)}
-
-    def _check(self) -> None:
-        """The parameters of a fit, before any work; a generator is not drawn from."""
-        state = self.random_state
-        drawn = isinstance(state, (np.random.Generator, np.random.RandomState))
-        how_to(**(self._asked() | {"random_state": 0 if drawn else state}), kernel=True)
-        if not isinstance(self.fit_intercept, (bool, np.bool_)):
-            raise TypeError(f"fit_intercept must be True or False, got {self.fit_intercept!r}")
 
     def _asked(self) -> dict[str, Any]:
         """The parameters of a fit, as `solve` calls them."""
@@ -112,7 +107,7 @@ class KernelModel(BaseEstimator):
         x0, memo, team = (changes.pop(name, None) for name in ("x0", "memo", "team"))
         centers = getattr(self, "n_centers", None)  # not all who inherit have it
         checkpoint, asked = changes.pop("checkpoint", None), self._asked() | changes
-        how, kernel = how_to(**asked, kernel=True), self._kernel()
+        how, kernel = how_to(**asked, kernel=True, called=("solver", "max_iter")), self._kernel()
         how.team = team
         given = {"alpha": alpha, "kernel": kernel, "n_centers": centers, "fit_intercept": self.fit_intercept, "x0": x0}
         x0 = opened(checkpoint, how, X, y, asked | given | {"sample_weight": sample_weight})
@@ -143,7 +138,7 @@ class KernelModel(BaseEstimator):
             if X.shape[1] != self.n_features_in_:
                 raise ValueError(f"X has {X.shape[1]} features, but {self.n_features_in_} were fitted")
             return X
-        return validate_data(self, X, reset=False, **self._kinds())
+        return validated(self, X, reset=False, **self._kinds())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -11,6 +11,7 @@ from ..asking import How, how_to
 from ..core.gram import cross
 from ..core.kernels import Precomputed
 from ..core.place import Place
+from ..core.problem import numbers_of
 from ..core.sides import leaves_of, points
 from ..methods.inverse import at_once, inverses, left_out, misfit, noise, spread
 from ..methods.landmarks import Kept, Memo
@@ -53,24 +54,12 @@ class KernelRegression(KernelModel):
         limits = self.tol, None, None
         return how_to("auto", *limits, "auto", None, False, self.memory, self.n_jobs, self.random_state, kernel=True)
 
-    def _weights(self, given: Any, n: int) -> np.ndarray | None:
-        """Weights of rows: numbers, one a row; or the same for all."""
-        if given is None:
-            return None
-        try:
-            weight = np.asarray(given, float)
-        except (TypeError, ValueError):
-            raise TypeError(f"sample_weight must be numbers, one a row, got {given!r}") from None
-        weight = np.full(n, float(weight)) if weight.ndim == 0 else weight.copy()
-        if weight.shape != (n,):
-            raise ValueError(f"sample_weight must have shape ({n},), one weight a row, got {weight.shape}")
-        return weight
-
     def _fit_all(
         self, X: Any, y: Any, alpha: Any, weight: np.ndarray | None, start: Any, memo: Memo, **changes: Any
     ) -> None:
         """Fit to all rows; attributes change only when all is well."""
-        alpha = alpha if np.size(alpha) != 1 else np.ravel(alpha)[0]
+        alpha = numbers_of(alpha, "alpha", "a number above 0, or one a target, or one a point")
+        alpha = float(alpha.ravel()[0]) if alpha.size == 1 else alpha
         if np.ndim(alpha) == 1 and y.ndim == 2 and len(alpha) == y.shape[1]:  # as in scikit-learn: one a target
             alpha = np.broadcast_to(alpha, y.shape)
         self._fit_to(X, y, alpha, weight, x0=start, memo=memo, **changes)

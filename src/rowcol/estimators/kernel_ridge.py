@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from sklearn.base import MultiOutputMixin, RegressorMixin
-from sklearn.utils.validation import validate_data
+from sklearn.base import MultiOutputMixin
 
 from ..core.place import Place
 from ..methods.costs import budget
@@ -14,9 +13,10 @@ from ..methods.landmarks import Memo
 from ..methods.progress import Progress
 from ..places.opening import with_team
 from .kernel_life import KernelLife
+from .validating import Regressor, check_parameters, validated, weighed
 
 
-class KernelRidge(MultiOutputMixin, RegressorMixin, KernelLife):
+class KernelRidge(MultiOutputMixin, Regressor, KernelLife):
     """Kernel ridge regression, exact, in memory that grows with the number of points and not with its square.
 
     Parameters
@@ -161,16 +161,18 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelLife):
         self
         """
         self._kernel()  # parameters first
+        check_parameters(self, kernel=True)
+        self._kinds()
         X, team = with_team(X, budget(self.memory), self.n_centers is not None)
         if isinstance(X, Place):
             y = self._elsewhere(X, y)
         else:
-            X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, **self._kinds())
+            X, y = validated(self, X, y, multi_output=True, y_numeric=True, **self._kinds())
         start = self._start(y.shape)
         if self.n_centers is not None:  # the centres may be others: f itself is the start
             last = getattr(self, "dual_coef_", None)
             alike = last is not None and last.shape[1:] == y.shape[1:] and self.X_fit_.shape[1] == X.shape[1]
             start = self.result_ if self.warm_start and alike else None
-        weight = self._weights(sample_weight, X.shape[0])
+        weight = weighed(sample_weight, X.shape[0])
         self._fit_all(X, y, self.alpha, weight, start, Memo(), checkpoint=self.checkpoint, team=team)
         return self

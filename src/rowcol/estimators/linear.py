@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.base import BaseEstimator, MultiOutputMixin
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ..core.place import Place
-from ..core.problem import penalties
+from ..core.problem import numbers_of, penalties
 from ..methods.costs import BY_LINES, budget
 from ..methods.errors import covariance
 from ..methods.result import Result
 from ..methods.stream import Stream, absorb, stream
 from ..places.opening import placed
 from ..solving import solve
+from .validating import Regressor, check_parameters, validated, weighed
 
 KINDS = {"accept_sparse": ("csr", "csc"), "dtype": (np.float64, np.float32)}
 
@@ -109,7 +109,7 @@ class Linear:
             if X.shape[1] != self.n_features_in_:
                 raise ValueError(f"X has {X.shape[1]} features, but {self.n_features_in_} were fitted")
             return np.concatenate(list(X.map(_decided, (self.coef_, self.intercept_))))
-        X = validate_data(self, X, reset=False, **KINDS)
+        X = validated(self, X, reset=False, **KINDS)
         return _decided(X, None, self.coef_, self.intercept_)
 
     def predict(self: Any, X: Any) -> np.ndarray:
@@ -141,10 +141,10 @@ def _decided(X: Any, pool: Any, coef: np.ndarray, intercept: Any) -> np.ndarray:
 
 def _groups(alpha: Any, q: int, solver: str) -> list[tuple[Any, Any]]:
     """Targets that can be solved together, and their alpha: those with none and those with one apart."""
-    value = np.asarray(alpha)
-    if value.ndim == 0 or value.size == 1:
-        return [(slice(None), alpha if value.ndim == 0 else value.ravel()[0])]
-    if value.shape != (q,) or value.dtype.kind not in "fiu":
+    value = numbers_of(alpha, "alpha", "a number, or one a target")
+    if value.size == 1:
+        return [(slice(None), float(value.ravel()[0]))]
+    if value.shape != (q,):
         raise ValueError(f"alpha must be a number, or one a target: there are {q} targets, got shape {value.shape}")
     zero = value == 0
     if solver in (*BY_LINES, "subset"):  # single steps take one alpha at a time
@@ -161,7 +161,7 @@ def _unbounded(model: Any) -> bool:
     return True
 
 
-class Ridge(MultiOutputMixin, RegressorMixin, Linear, BaseEstimator):
+class Ridge(MultiOutputMixin, Regressor, Linear, BaseEstimator):
     """Ridge regression: min ‖y − Xβ − b‖² + alpha ‖β‖², certified.
 
     Parameters
@@ -285,6 +285,7 @@ class Ridge(MultiOutputMixin, RegressorMixin, Linear, BaseEstimator):
         -------
         self
         """
+        check_parameters(self)
         for stale in ("covariance_", "standard_errors_"):
             if hasattr(self, stale):
                 delattr(self, stale)
@@ -295,10 +296,9 @@ class Ridge(MultiOutputMixin, RegressorMixin, Linear, BaseEstimator):
             y = self._elsewhere(X, y)
         else:
             # NaN and infinity are found, and named, in the passes of the solve itself
-            X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, ensure_all_finite=False, **KINDS)
-        if isinstance(sample_weight, Real):
-            sample_weight = np.full(X.shape[0], float(sample_weight))
-        zero = np.asarray(self._penalty()) == 0
+            X, y = validated(self, X, y, multi_output=True, y_numeric=True, ensure_all_finite=False, **KINDS)
+        sample_weight = weighed(sample_weight, X.shape[0])
+        zero = numbers_of(self._penalty(), "alpha", "a number, or one a target") == 0
         if self.covariance and zero.any() and not zero.all():
             raise ValueError("covariance=True takes alphas that are all 0 or all above 0")
         self._solve(X, np.asarray(y), self._penalty(), sample_weight)
@@ -324,8 +324,9 @@ class Ridge(MultiOutputMixin, RegressorMixin, Linear, BaseEstimator):
         -------
         self
         """
+        check_parameters(self)
         so_far: Stream | None = getattr(self, "_stream", None)
-        X, y = validate_data(
+        X, y = validated(
             self, X, y, reset=so_far is None, multi_output=True, y_numeric=True, ensure_all_finite=False, **KINDS
         )
         y = np.asarray(y)
@@ -333,8 +334,7 @@ class Ridge(MultiOutputMixin, RegressorMixin, Linear, BaseEstimator):
             if so_far is not None:
                 raise ValueError("fit_intercept was changed between calls of partial_fit: begin anew with a clone")
             so_far = stream(X.shape[1], y, self.fit_intercept, self.memory)
-        if isinstance(sample_weight, Real):
-            sample_weight = np.full(X.shape[0], float(sample_weight))
+        sample_weight = weighed(sample_weight, X.shape[0])
         so_far = absorb(so_far, X, y, sample_weight)
         if so_far.weight == 0:
             raise ValueError("sample_weight is 0 for all rows so far: there is nothing to fit yet")

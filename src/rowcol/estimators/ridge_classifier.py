@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import validate_data
 
 from ..methods.costs import budget
 from ..places.opening import gathered
 from .classes import Classes
 from .linear import KINDS, Linear
+from .validating import check_parameters, validated
 
 
 class RidgeClassifier(Classes, Linear, BaseEstimator):
@@ -101,8 +101,9 @@ class RidgeClassifier(Classes, Linear, BaseEstimator):
         -------
         self
         """
+        check_parameters(self)
         X = gathered(X, budget(self.memory), 0)
-        X, y = validate_data(self, X, y, multi_output=True, ensure_all_finite=False, **KINDS)
+        X, y = validated(self, X, y, multi_output=True, ensure_all_finite=False, **KINDS)
         self._labels, targets, sample_weight = self._posed(y, sample_weight)
         self._solve(X, targets, self.alpha, sample_weight)
         return self

@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import logging
-from numbers import Real
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
-from sklearn.model_selection import check_cv
-from sklearn.utils.validation import validate_data
+from sklearn.base import BaseEstimator, MultiOutputMixin
 
-from ..core.problem import weights
+from ..core.problem import numbers_of, weights
+from ..core.words import shown
 from ..methods.costs import budget
 from ..methods.validate import cheap, left_out, predictions
 from ..pathing import ridge_path
 from ..places.opening import gathered
 from .linear import KINDS, Linear
-from .scoring import scorer_of
+from .scoring import folds_of, scorer_of
+from .validating import Regressor, check_parameters, validated, weighed
 
 log = logging.getLogger(__name__)
 
 ROUGH = 1e-4  # tolerance of the fits that are only compared
 
 
-class RidgeCV(MultiOutputMixin, RegressorMixin, Linear, BaseEstimator):
+class RidgeCV(MultiOutputMixin, Regressor, Linear, BaseEstimator):
     """Ridge regression with alpha chosen by how well it predicts what it has not seen; then fitted, certified, to all.
 
     Parameters
@@ -119,19 +118,16 @@ class RidgeCV(MultiOutputMixin, RegressorMixin, Linear, BaseEstimator):
         -------
         self
         """
+        check_parameters(self)
+        alphas = np.atleast_1d(numbers_of(self.alphas, "alphas"))
         X = gathered(X, budget(self.memory), 0)
-        X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, **KINDS)
+        X, y = validated(self, X, y, multi_output=True, y_numeric=True, **KINDS)
         y = np.asarray(y)
-        alphas = np.atleast_1d(np.asarray(self.alphas, dtype=float))
         if alphas.ndim != 1 or not alphas.size or not (np.isfinite(alphas).all() and (alphas > 0).all()):
-            raise ValueError(f"alphas must be numbers above 0, got {self.alphas!r}")
+            raise ValueError(f"alphas must be numbers above 0, got {shown(self.alphas)}")
         if self.cv is not None and (self.store_cv_results or self.alpha_per_target):
             raise ValueError("store_cv_results and alpha_per_target are for leave-one-out: cv=None")
-        w = None
-        if sample_weight is not None:
-            if isinstance(sample_weight, Real):
-                sample_weight = np.full(X.shape[0], float(sample_weight))
-            w = weights(sample_weight, X.shape[0])
+        w = None if sample_weight is None else weights(weighed(sample_weight, X.shape[0]), X.shape[0])
         memory = budget(self.memory)
         if self.cv is None and cheap(X, 0, memory):
             self._leave_one_out(X, y, w, alphas)
@@ -140,7 +136,7 @@ class RidgeCV(MultiOutputMixin, RegressorMixin, Linear, BaseEstimator):
         else:
             self._folds(X, y, w, alphas, memory)
         log.info("%s: alpha %s of %d, score %s", self.cv_, self.alpha_, len(alphas), self.best_score_)
-        self._solve(X, y, self.alpha_, sample_weight)
+        self._solve(X, y, self.alpha_, w)
         return self
 
     def _leave_one_out(self, X: Any, y: np.ndarray, w: np.ndarray | None, alphas: np.ndarray) -> None:
@@ -169,8 +165,7 @@ class RidgeCV(MultiOutputMixin, RegressorMixin, Linear, BaseEstimator):
             self.cv_results_ = full.transpose(1, 2, 0) if y.ndim == 2 else full[:, :, 0].T
 
     def _folds(self, X: Any, y: np.ndarray, w: np.ndarray | None, alphas: np.ndarray, memory: int) -> None:
-        folds: Any = list(check_cv(5 if self.cv is None else self.cv, y, classifier=False).split(X, y))
-        folds = [tuple(np.flatnonzero(a) if np.asarray(a).dtype == bool else np.asarray(a) for a in f) for f in folds]
+        folds = folds_of(5 if self.cv is None else self.cv, X, y, np.ones(len(y)) if w is None else w)
         Y = y.reshape(len(y), -1).astype(float)
         if cheap(X, len(folds), memory):
             found = predictions(X, Y, np.ones(len(y)) if w is None else w, alphas, self.fit_intercept, folds)

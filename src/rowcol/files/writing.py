@@ -9,9 +9,18 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
+
+from ..core.words import shown
 
 log = logging.getLogger(__name__)
+
+
+def path_of(path: Any) -> Path:
+    """A path as it was given, or an error that names it."""
+    if not isinstance(path, (str, os.PathLike)) or not isinstance(os.fspath(path), str):
+        raise TypeError(f"path must be the name of a file, got {shown(path)}")
+    return Path(path)
 
 
 @contextmanager

@@ -16,11 +16,12 @@ import numpy as np
 from ..core.certify import UNIT
 from ..core.function import KernelFunction, summed
 from ..core.kernels import Precomputed
-from ..core.problem import Problem
+from ..core.problem import Problem, flag
 from ..core.recipes import Kernel
 from ..core.sides import leaves_of
 from ..core.sizes import diagonal
 from ..core.threads import blas_limit, pooled
+from ..core.words import shown
 from .centers import Centers, bytes_of, drawn, rows_for, sampled
 from .choose import Plan, with_learned
 from .conjugate import Conjugate
@@ -55,9 +56,7 @@ def fit_centers(
     m, plan = _checked(n_centers, X, kernel, asked, how), plan_centers(X, kernel, asked, n_centers, how)
     announce(log, plan)
     asked = _one_weight(asked)
-    if not isinstance(fit_intercept, (bool, np.bool_)):
-        raise TypeError(f"fit_intercept must be True or False, got {fit_intercept!r}")
-    fit_intercept = bool(fit_intercept)
+    fit_intercept = flag(fit_intercept, "fit_intercept")
     n, q = X.shape[0], len(asked.y)
     w = np.ones(n) if asked.weight is None else asked.weight
     root, offset = np.sqrt(w), np.zeros(q)
@@ -214,14 +213,14 @@ def _checked(n_centers: Any, X: Any, kernel: Kernel, asked: Problem, how: Any) -
     """How many centres: no more than there are points."""
     if isinstance(n_centers, bool) or not isinstance(n_centers, (int, np.integer)) or n_centers < 1:
         raise ValueError(
-            f"n_centers must be a whole number, 1 or more, or None for the exact solution; got {n_centers!r}"
+            f"n_centers must be a whole number, 1 or more, or None for the exact solution; got {shown(n_centers)}"
         )
     if any(isinstance(leaf, Precomputed) for leaf in leaves_of(kernel)):
         raise ValueError("n_centers needs points, and a precomputed kernel has none: leave out one of the two")
     if not kernel.definite:
         raise ValueError("n_centers needs a positive definite kernel, as its norm is what is penalised")
     if how.method not in METHODS:
-        raise ValueError(f"with n_centers, method must be one of {', '.join(METHODS)}; got {how.method!r}")
+        raise ValueError(f"with n_centers, method must be one of {', '.join(METHODS)}; got {shown(how.method)}")
     _one_weight(asked)
     return int(min(n_centers, X.shape[0]))
 

@@ -18,6 +18,7 @@ from ..core.centre import PART
 from ..core.place import Place, first_line
 from ..core.problem import Problem
 from ..core.view import size
+from ..core.words import shown
 from .blocks import block_length
 from .sketch import DIRECTIONS, OVERSAMPLE
 
@@ -39,7 +40,7 @@ def budget(memory: Any) -> int:
         except ValueError:
             memory = math.nan
     if isinstance(memory, bool) or not isinstance(memory, (int, float, np.integer, np.floating)) or not memory > 0:
-        raise ValueError(f"memory must be a positive number of bytes, or text such as '2 GB', got {memory!r}")
+        raise ValueError(f"memory must be a positive number of bytes, or text such as '2 GB', got {shown(memory)}")
     return int(min(memory, 2**62))
 
 

@@ -23,9 +23,12 @@ import scipy.linalg as sl
 import scipy.sparse as sp
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
+from ..core.explain import explain_values
 from ..core.passes import Products
-from ..core.problem import explain_values, matrix
+from ..core.problem import matrix
 from ..core.products import back, products, times
+from ..core.sampler import seeds
+from ..core.words import shown
 from .factor import triangle
 
 SMALL = 600  # unknowns of which all singular values are taken,
@@ -81,8 +84,10 @@ def extremes(X: Any, random_state: Any = 0, steps: int = STEPS) -> Extremes:
     if isinstance(X, LinearOperator):
         raise TypeError("X is a LinearOperator, which does not show its rows and their norms: give an array")
     n, p = X.shape
-    if steps < 1:
-        raise ValueError(f"steps must be at least 1, got {steps}")
+    if not isinstance(random_state, (np.random.Generator, np.random.RandomState)):
+        seeds(random_state)  # its errors, also where nothing is drawn
+    if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 1:
+        raise ValueError(f"steps must be a whole number, at least 1, got {shown(steps)}")
     with np.errstate(over="ignore"):
         sizes = line_squares(X, rows=n < p)
     total = float(sizes.sum())

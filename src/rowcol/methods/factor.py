@@ -23,9 +23,10 @@ import numpy as np
 import scipy.linalg as sl
 import scipy.sparse as sp
 
+from ..core.explain import explain_values
 from ..core.passes import Products
 from ..core.place import Place
-from ..core.problem import Shift, explain_values
+from ..core.problem import Shift
 from ..core.products import back, times
 from ..core.threads import AHEAD, SHARED, by_threads
 

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ..core.certify import Certificate, Evidence, certify, certify_residual, hopeless
-from ..core.problem import Problem, answer, explain_values
+from ..core.explain import explain_values
+from ..core.problem import Problem, answer
 from ..core.view import size
 from .log import Log, gone_on, told
 from .progress import Bar, Progress

@@ -8,7 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..core.centre import centred_rows
-from ..core.problem import Problem, explain_values
+from ..core.explain import explain_values
+from ..core.problem import Problem
 from ..core.products import products
 from .factor import Factor, from_blocks, from_gram, gram
 

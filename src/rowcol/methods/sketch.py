@@ -17,8 +17,9 @@ import numpy as np
 import scipy.linalg as sl
 import scipy.sparse as sp
 
+from ..core.explain import explain_values
 from ..core.passes import Products
-from ..core.problem import Problem, explain_values
+from ..core.problem import Problem
 from ..core.products import back, times
 from .factor import tall_blocks
 

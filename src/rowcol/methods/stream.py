@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..core.problem import explain_values, matrix, right_hand_sides, weights
+from ..core.explain import explain_values
+from ..core.problem import matrix, right_hand_sides, weights
 from .costs import budget
 
 
@@ -67,8 +68,7 @@ def absorb(so_far: Stream, X: Any, y: Any, sample_weight: Any = None) -> Stream:
         raise ValueError(f"y has shape {np.shape(y)}, which is not that of earlier rows")
     w = np.ones(X.shape[0])
     if sample_weight is not None:
-        w = np.asarray(sample_weight)  # none of these rows may count: others will
-        w = weights(w, X.shape[0]) if w.shape != (X.shape[0],) or w.any() else np.zeros(X.shape[0])
+        w = weights(sample_weight, X.shape[0], some=False)  # none of these rows may count: others will
     step = max(2 * len(so_far.mean), 1024)
     for i in range(0, X.shape[0], step):
         part = X[i : i + step]

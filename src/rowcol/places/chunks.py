@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..core.place import Place, first_line, type_for
-from ..core.problem import precision
+from ..core.place import Place, type_for
+from ..core.problem import array_of, precision
+from ..core.words import first_line
 
 CHUNK = 16_000_000  # bytes of a part, unless said: long enough to be read at the disk's pace, short enough for a cache
 LEAST = 64  # rows of a part
@@ -135,9 +136,10 @@ def flowing(begin: Callable[[], Any], name: str) -> tuple[Flowing, np.ndarray | 
     try:
         for k, found in enumerate(begin()):
             part, y = found if isinstance(found, tuple) else (found, None)
-            part = part if sp.issparse(part) else np.asarray(part)
+            part = part if sp.issparse(part) else array_of(part, f"{name}: chunk {k + 1}")
             if part.ndim != 2 or (p is not None and part.shape[1] != p):
-                raise ValueError(f"chunk {k + 1} has shape {part.shape}, those before had {p} columns")
+                want = "it must have 2 dimensions" if part.ndim != 2 else f"those before had {p} columns"
+                raise ValueError(f"{name}: chunk {k + 1} of X has shape {part.shape}, {want}")
             if y is not None and len(y) != part.shape[0]:
                 raise ValueError(f"chunk {k + 1} has {part.shape[0]} rows, but {len(y)} of y")
             p = part.shape[1]

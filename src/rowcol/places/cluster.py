@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from ..core.place import Asked, Place, cut, first_line, fitting, type_for
+from ..core.place import Asked, Place, cut, fitting, type_for
 from ..core.problem import precision
+from ..core.words import first_line
 from .crew import Crew, Forgotten, LostError, current_client, noted
 
 

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from ..core.place import Place
 from ..core.problem import precision
+from ..core.words import cut, shown
 from .chunks import Filed, Sliced, flowing, within
 from .cluster import Spread, is_dask, spread
 from .tables import tables
@@ -71,13 +72,14 @@ def chunks(
     array([1., 2., 3.])
     """
     if rows is not None and (isinstance(rows, bool) or not isinstance(rows, (int, np.integer)) or rows < 1):
-        raise ValueError(f"rows must be a positive integer, got {rows!r}")
-    if callable(source) and not hasattr(source, "shape"):
+        raise ValueError(f"rows must be a positive integer, got {shown(rows)}")
+    if callable(source) and not isinstance(source, type) and not hasattr(source, "shape"):
         place, y = flowing(source, getattr(source, "__name__", "the function"))
         return Chunks(place, y, None)
     if is_dask(source):
         return Chunks(*spread(source, columns, target))
-    if isinstance(source, (str, Path)) or (isinstance(source, (list, tuple)) and source):
+    several = isinstance(source, (list, tuple)) and source and all(isinstance(one, (str, Path)) for one in source)
+    if isinstance(source, (str, Path)) or several:
         return _from_paths(source, columns, target, rows, name)
     if columns is not None or target is not None:
         raise TypeError(f"columns and target are for tables with names, not for {type(source).__name__}")
@@ -87,8 +89,8 @@ def chunks(
 def _from_paths(source: Any, columns: Any, target: str | None, rows: int | None, name: str | None) -> Chunks:
     paths = [Path(one) for one in (source if isinstance(source, (list, tuple)) else [source])]
     for path in paths:
-        if not path.exists():
-            raise FileNotFoundError(f"there is no file {path}")
+        if not _there(path):
+            raise FileNotFoundError(f"source: there is no file {cut(str(path))}")
     first = paths[0].name.lower()
     if len(paths) == 1 and first.endswith((".npy", ".h5", ".hdf5", ".zarr")) and not (columns or target):
         return Chunks(_array(_opened(paths[0], name), rows), None, None)
@@ -96,6 +98,13 @@ def _from_paths(source: Any, columns: Any, target: str | None, rows: int | None,
         raise TypeError(f"{paths[0].name} has no named columns: leave out columns and target, and give y by itself")
     place, y, names = tables(paths, columns, target, rows)
     return Chunks(place, y, names)
+
+
+def _there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):  # a name that no file can have
+        return False
 
 
 def _opened(path: Path, name: str | None) -> Any:
@@ -124,9 +133,13 @@ def _opened(path: Path, name: str | None) -> Any:
 
 
 def _array(source: Any, rows: int | None) -> Place:
+    if np.ma.isMaskedArray(source):
+        raise TypeError("source is a masked array: fill or drop the masked entries first")
     shape = getattr(source, "shape", None)
-    if shape is None or not hasattr(source, "dtype") or not hasattr(source, "__getitem__"):
-        raise TypeError(f"chunks are read from paths, arrays or functions, not from {type(source).__name__}")
+    if not isinstance(shape, tuple) or not hasattr(source, "dtype") or not hasattr(source, "__getitem__"):
+        raise TypeError(
+            f"source must be a path, an array or a function, which rows of X come from; got {type(source).__name__}"
+        )
     if len(shape) != 2:
         raise ValueError(f"X must have 2 dimensions, got {len(shape)} (shape {tuple(shape)})")
     if isinstance(source, np.memmap) and source.flags.c_contiguous and source.filename is not None:

@@ -31,6 +31,7 @@ from ..estimators.ridge_cv import RidgeCV
 from ..files.archive import read, write
 from ..files.encoder import Encoder
 from ..files.plain import KNOWN, Packing, Unpacking
+from ..files.writing import path_of
 from ..methods.result import Asked, Result
 from .functions import packed, unpacked
 
@@ -80,7 +81,7 @@ def save(model: Any, path: str | Path, *, encoder: Encoder | None = None) -> Non
     >>> again, bool((again.predict(np.eye(3)) == model.predict(np.eye(3))).all())
     (Ridge(alpha=0.1), True)
     """
-    name = type(model).__name__
+    path, name = path_of(path), type(model).__name__
     if ESTIMATORS.get(name, (None,))[0] is not type(model):
         raise TypeError(f"a model is saved if it is one of {', '.join(ESTIMATORS)}, and this is {name}")
     check_is_fitted(model)
@@ -147,8 +148,9 @@ def load(path: str | Path, *, encoder: bool = False) -> Any:
     ...     rowcol.load(folder + "/m.rowcol").predict(np.eye(2)).tolist()
     ['no', 'yes']
     """
+    path = path_of(path)
     tree, arrays = read(path)
-    name, made = Path(path).name, tree.get("format")
+    name, made = path.name, tree.get("format")
     if type(made) is not int or made < 1:
         raise ValueError(f"{name} is no model of rowcol, or it is damaged: it has no format number")
     if made > FORMAT:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.words import shown
 from ..methods.result import Result
 from .drawing import FEW, LIGHT, base, by_words, sides, strokes
 from .picture import Book, Picture
@@ -84,10 +85,12 @@ def _chosen(found: list[Picture], picture: int | str) -> Picture:
     if isinstance(picture, str):
         named = [one for one in found if one.title == picture]
         if not named:
-            raise ValueError(f"picture must be one of {', '.join(repr(one.title) for one in found)}, got {picture!r}")
+            raise ValueError(
+                f"picture must be one of {', '.join(repr(one.title) for one in found)}, got {shown(picture)}"
+            )
         return named[0]
     if not isinstance(picture, (int, np.integer)) or not -len(found) <= picture < len(found):
-        raise ValueError(f"picture must be a title, or a number below {len(found)}, got {picture!r}")
+        raise ValueError(f"picture must be a title, or a number below {len(found)}, got {shown(picture)}")
     return found[picture]
 
 

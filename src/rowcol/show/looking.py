@@ -8,8 +8,9 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
+from ..core.explain import explain_values
 from ..core.gram import written
-from ..core.problem import explain_values, matrix
+from ..core.problem import array_of, matrix, precision
 from ..methods.result import Result
 from .picture import Chapter, Curve, Picture
 
@@ -182,15 +183,18 @@ def check(X: Any, y: Any, result: Result) -> tuple[Any, Any]:
         if not isinstance(X, LinearOperator) and not np.isfinite(X.data if sp.issparse(X) else X).all():
             raise ValueError(explain_values(X))
     elif X is not None and not sp.issparse(X):
-        X = np.asarray(X)
-    y = None if y is None else np.asarray(y)
+        X = array_of(X, "X")
+    if y is not None:
+        y = array_of(y, "y")
+        with np.errstate(over="ignore"):
+            y = y.astype(precision(y.dtype, "y"), copy=False)
     if X is not None and result.function is None and (len(X.shape) != 2 or X.shape[1] != result.x.shape[0]):
         raise ValueError(f"X has shape {X.shape}, but the result has {result.x.shape[0]} unknowns, one a column")
     if y is not None:
         n = X.shape[0] if X is not None else len(result.fitted)
         shape = (n, *result.x.shape[1:])
         if y.shape != shape:
-            raise ValueError(f"y has shape {y.shape}, but the result is of one of shape {shape}")
-        if y.dtype.kind not in "fiubc":
-            raise TypeError(f"y must be numbers, got an array of {y.dtype}")
+            raise ValueError(f"y has shape {y.shape}, but X and the result are of one of shape {shape}")
+        if not np.isfinite(y).all():
+            raise ValueError("y has a NaN or infinity: give the y of the result")
     return X, y

@@ -7,7 +7,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from ..files.writing import written
+from ..core.words import shown
+from ..files.writing import path_of, written
 from ..methods.result import Result
 from .benching import of_benchmark
 from .charts import chart
@@ -102,11 +103,9 @@ def _tells(what: Any) -> bool:
 
 def target_of(path: Any) -> Path:
     """A path that a report can be written to, or an error."""
-    if not isinstance(path, (str, os.PathLike)):
-        raise TypeError(f"path must be the name of a file, got {path!r}")
-    target = Path(path)
+    target = path_of(path)
     if target.suffix.lower() not in SUFFIXES:
-        raise ValueError(f"path must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}, got {target.name!r}")
+        raise ValueError(f"path must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}, got {shown(target.name)}")
     if not target.parent.is_dir():
         raise FileNotFoundError(f"path: there is no folder {str(target.parent)!r}: make it first")
     if target.is_dir():

@@ -58,10 +58,10 @@ def told(result: Result, X: Any = None, y: Any = None, title: str = "", names: A
     """
     X = X if X is not None else None if result.asked is None else result.asked.X
     y = y if y is not None else None if result.asked is None else result.asked.y
+    seen = [spectrum(result, X), residual(result, X, y)]  # which judge X and y
     if names is None:
         names = getattr(X, "columns", None)
-    parts = [_answer(result, names), _plan(result), _certificate(result), _convergence(result)]
-    parts += [spectrum(result, X), residual(result, X, y)]
+    parts = [_answer(result, names), _plan(result), _certificate(result), _convergence(result), *seen]
     made = f"Made by rowcol {__version__}."
     return Book(title or _title(result), _summary(result), parts, made)
 

@@ -9,7 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from .. import theory
-from ..core.problem import explain_values, matrix, right_hand_sides
+from ..core.explain import explain_values
+from ..core.problem import matrix, right_hand_sides
 from ..core.view import size
 from ..show.picture import Curve, Picture, Table
 from ..solving import plan, solve

@@ -1,0 +1,141 @@
+"""X, y and weights of estimators: scikit-learn's validation, whose refusals name the argument in one line."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
+from sklearn.utils.validation import check_array, validate_data
+
+from ..asking import how_to
+from ..core.problem import array_of, flag, precision, refuse_columns, right_hand_sides, weights
+from ..core.words import cut
+
+FLAGS = (
+    "fit_intercept",
+    "positive",
+    "warm_start",
+    "covariance",
+    "store_cv_results",
+    "alpha_per_target",
+    "probability",
+    "ard",
+)
+
+
+def validated(model: Any, X: Any, *y: Any, **kinds: Any) -> Any:
+    """As `validate_data` has it: X, or X and y."""
+    numeric = kinds.get("y_numeric", False)
+    if y and numeric and sp.issparse(y[0]):
+        raise TypeError("y must be dense: pass y.toarray()")
+    _see(X, "X")
+    if y and (numeric or np.ma.isMaskedArray(y[0])):
+        _see(y[0], "y")
+    try:
+        with np.errstate(over="ignore"):  # what leaves float64 is infinite, and found
+            found = validate_data(model, X, *y, **kinds)
+    except MemoryError:
+        raise
+    except Exception as wrong:
+        raise _reworded(wrong, _whose(wrong, X, y, kinds)) from wrong
+    if y and numeric:
+        right_hand_sides(found[1], len(found[1]))  # text, or None among numbers, has come through
+    return found
+
+
+@contextmanager
+def worded(name: str) -> Iterator[None]:
+    """Errors inside are about `name`, and say so in one line."""
+    try:
+        yield
+    except MemoryError:
+        raise
+    except Exception as wrong:
+        raise _reworded(wrong, name) from wrong
+
+
+def check_parameters(model: Any, kernel: bool = False) -> None:
+    """The parameters of a fit, before any work, by their names; a generator is not drawn from."""
+    state = model.random_state
+    state = 0 if isinstance(state, (np.random.Generator, np.random.RandomState)) else state
+    limits = model.tol, model.max_iter, model.max_seconds
+    rest = model.callback, model.progress, model.memory, model.n_jobs, state, kernel
+    how_to(model.solver, *limits, "auto", *rest, called=("solver", "max_iter"))
+    for name in FLAGS:
+        if hasattr(model, name):
+            flag(getattr(model, name), name)
+
+
+def weighed(given: Any, n: int) -> np.ndarray | None:
+    """Weights of rows, checked: numbers, one a row, or the same for all."""
+    if given is None:
+        return None
+    one = array_of(given, "sample_weight")
+    alike = one.ndim == 0 and one.dtype.kind in "fiu"
+    return weights(np.full(n, one, np.float64) if alike else given, n, some=False)
+
+
+class Regressor(RegressorMixin):
+    """R² of its predictions."""
+
+    def score(self: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R² of the predictions at X, as in scikit-learn.
+
+        Parameters
+        ----------
+        X : array or sparse array, (n_samples, n_features)
+        y : array, (n_samples,) or (n_samples, n_targets)
+        sample_weight : array, (n_samples,), optional
+
+        Returns
+        -------
+        float
+        """
+        values = self.predict(X)
+        y, _ = right_hand_sides(y, len(values))
+        with worded("y" if sample_weight is None else "y or sample_weight"):
+            return float(r2_score(y, values, sample_weight=sample_weight))
+
+
+def _see(a: Any, name: str) -> None:
+    """Refuse what scikit-learn would take for numbers: hidden entries, dates, records."""
+    if np.ma.isMaskedArray(a) or type(a).__module__.startswith("polars."):
+        array_of(a, name)
+    kind = getattr(a, "dtype", None)
+    if isinstance(kind, np.dtype) and kind.kind in "MmV":
+        precision(kind, name)
+    if hasattr(a, "columns") and hasattr(a, "dtypes"):  # of pandas
+        kinds = zip(a.columns, a.dtypes, strict=True)
+        refuse_columns([c for c, one in kinds if getattr(one, "kind", "") in ("M", "m")], name)
+    elif type(a).__module__.startswith("pyarrow.") and hasattr(a, "schema"):
+        dates = ("date", "time", "duration")
+        refuse_columns([one.name for one in a.schema if str(one.type).startswith(dates)], name)
+
+
+def _whose(wrong: Exception, X: Any, y: tuple, kinds: dict[str, Any]) -> str:
+    """Which of the two an error is about."""
+    if not y:
+        return "X"
+    alone = {name: kinds[name] for name in ("accept_sparse", "dtype", "ensure_all_finite") if name in kinds}
+    try:
+        with warnings.catch_warnings(), np.errstate(over="ignore"):
+            warnings.simplefilter("ignore")
+            check_array(X, **alone)
+    except Exception:
+        return "X"
+    return "X" if re.search("feature names|is expecting", str(wrong)) else "y"
+
+
+def _reworded(wrong: Exception, name: str) -> Exception:
+    text = cut(str(wrong) or type(wrong).__name__, 400)
+    name = "X and y" if "inconsistent numbers of samples" in text else name
+    known = re.search(rf"\b({name.replace(' and ', '|').replace(' or ', '|')})\b", text)
+    kind = TypeError if isinstance(wrong, TypeError) and not isinstance(wrong, ValueError) else ValueError
+    return kind(text if known else f"{name} cannot be used: {text}")
