@@ -32,7 +32,7 @@ def test_a_kernel_fit(weighted, rng):
     weight = np.ones(30) if w is None else w / asked.gauge
     inverse, live = np.array([1 / v if v else 0.0 for v in weight]), weight > 0
     A = K.astype(float) + np.diag(asked.alpha * inverse)
-    best, unit = np.zeros((2, 30)), g.error + UNIT * (g.width + 30 / g.width + 3)
+    best, unit = np.zeros((2, 30)), g.error + UNIT * (g.width + 1 + 3)
     best[:, live] = np.linalg.solve(A[np.ix_(live, live)], asked.y[:, live].T).T
     for far in (1.0, 1e-9, 0.0):
         alpha = (best[::-1] + far * noise) * live
@@ -74,7 +74,7 @@ def test_a_kernel_fit(weighted, rng):
 
 def test_a_kernel_fit_is_exhausted_where_rounding_is_a_third_of_what_is_left(rng):
     g, Z, asked, noise = with_kernel(RBF, q=1)
-    unit = g.error + UNIT * (g.width + 30 / g.width + 3)
+    unit = g.error + UNIT * (g.width + 1 + 3)
     best, seen = np.linalg.solve(RBF(Z) + 0.3 * np.eye(30), asked.y[0]), []
     for far in np.geomspace(1e-15, 1e-10, 60):
         alpha = best[None] + far * noise

@@ -37,7 +37,8 @@ class Watch:
         """Note what should not happen."""
         if self.path is None or event in self.quiet:
             return
-        if event == "open" and told[0] == self.path and not told[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
+        reads = event == "open" and not told[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
+        if reads and (told[0] == self.path or str(told[0]).startswith("/sys/fs/cgroup/cpu")):  # how many cores it has
             return
         path, self.path = self.path, None  # what follows here is our own
         if event == "os.link" and told[0].startswith("/proc/self/fd/"):  # a name for a file that has none yet

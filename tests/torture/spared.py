@@ -17,7 +17,7 @@ ASIDE = {
     ],
     "a length of blocks: for speed, and for rounding, whose bounds are counted by it": [
         ("engine/across", "", "ROWS = 256"),
-        ("engine/across", "", "PLACES = 1024"),
+        ("engine/across", "", "PLACES = 2048"),
         ("engine/lines", "", "BLOCK = 4096"),
         ("engine/lines", "", "RUN = 64"),
     ],

@@ -237,8 +237,7 @@ def _certify_kernel(problem: Problem, g: Gram, alpha: np.ndarray, ids: np.ndarra
         value, rounding = (left + d_left) / max(size, 1e-300), d_left / max(size, 1e-300)
         if bound is not None and float(alpha[q] @ (y[q] - rho[q])) < -unit * float(np.abs(alpha[q]) @ sizes) ** 2:
             bound = None  # αᵀKα < 0: K is not positive definite, whatever was said of it
-        exhausted = left <= 3 * d_left
-        one = Certificate("gap", value, rounding, 0.0, norm(root * rho[q]), math.nan, bound, exhausted)
+        one = Certificate("gap", value, rounding, 0.0, norm(root * rho[q]), math.nan, bound, left <= 3 * d_left)
         certificates.append(_in_users_units(one, scale, problem.gauge))
     return Evidence(certificates, rho, np.zeros((len(ids), 0)), None, column2)
 

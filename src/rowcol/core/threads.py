@@ -182,5 +182,5 @@ def ahead(pool: Executor, f: Callable, items: Iterable[tuple], most: int) -> Ite
         del item
         if len(waiting) >= most:
             yield waiting.popleft().result()
-    while waiting:
-        yield waiting.popleft().result()
+    for one in waiting:
+        yield one.result()
