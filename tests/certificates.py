@@ -32,7 +32,7 @@ def told(c):
     """What a certificate must say, from the docstring of core/certify.py and the theory of rounding errors."""
     root = np.sqrt(c["w"])
     size, left, reach = norm(root * c["y"]), norm(root * c["rho"]), float(sum(abs(c["beta"]) * c["raw"]))
-    count, beta_size = len(c["beta"]), norm(c["beta"])
+    beta_size = norm(c["beta"])
     whole = size if size else reach
     if not whole:
         return Certificate("residual", 0.0, 0.0, 0.0, 0.0, 0.0, 0.0 if c["lam"] else None, True)
@@ -40,10 +40,10 @@ def told(c):
     d_pull = c["units"][1] * (left + c["apart"])  # of a sum with ρ', a unit column long
     d_other = d_rho + c["apart"] * (1 + 3 * UNIT)  # and of the ρ' in it
     stored = 2.0**-24 if c["single"] else 0.0
-    tiny = TINY[c["single"]] / c["scale"]
-    tiny = tiny if tiny * math.sqrt(count) > UNIT * beta_size else 0.0
-    s_rho = sum((stored * abs(b) + tiny) * x for b, x in zip(c["beta"], c["raw"], strict=True))
-    d_beta = stored * beta_size + tiny * math.sqrt(count)
+    tiny = TINY[c["single"]] / c["scale"]  # by which numbers move that may be stored as subnormal ones; zero may not
+    faint = [tiny if 0 < abs(b) * UNIT**2 < tiny else 0.0 for b in c["beta"]]
+    s_rho = sum((stored * abs(b) + f) * x for b, f, x in zip(c["beta"], faint, c["raw"], strict=True))
+    d_beta = stored * beta_size + norm(np.array(faint))
     slope, g = c["slope"].copy(), c["slope"] - c["lam"] * c["beta"]
     if c["sides"] is not None:
         for a in (slope, g):

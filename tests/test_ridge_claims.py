@@ -213,7 +213,7 @@ def test_odds_and_ends(rng):
     X, y = rng.standard_normal((40, 3)), rng.standard_normal(40)
     model = rowcol.Ridge(warm_start=True, solver="cg").fit(X, y * 1e145)
     np.testing.assert_allclose(model.fit(X, y).coef_, rowcol.Ridge().fit(X, y).coef_, atol=1e-5)
-    with pytest.raises(ValueError, match="one a target"):
+    with pytest.raises(TypeError, match="one a target"):
         rowcol.Ridge([True, False]).fit(X, np.stack([y, y], 1))
     for scoring in (lambda model, X, y: -np.abs(y - model.predict(X)).max(), "neg_mean_absolute_error"):
         assert rowcol.RidgeCV(scoring=scoring).fit(X, y, np.ones(40)).alpha_ > 0

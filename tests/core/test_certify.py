@@ -228,10 +228,9 @@ def test_constants():
 
 
 @pytest.mark.parametrize("single", [False, True])
-def test_numbers_are_faint_where_half_a_place_of_all_of_them_is_more_than_rounding(single):
+def test_numbers_are_faint_where_they_may_be_stored_as_subnormal_ones(single):
     c = numbers(0, single=single)
-    for times, faint in ((0.9, False), (1.1, True)):
-        tiny = times * UNIT * 3.0  # √4 entries of 3 each, beside ‖β‖ = 6
-        scale = TINY[single] / tiny
-        found = _faint(c["problem"], np.full(4, 3.0), scale)
-        assert found == pytest.approx(tiny if faint else 0.0, rel=1e-12, abs=0)
+    for times, faint in ((0.9, 0.0), (1.1, 1.0)):
+        tiny = times * UNIT**2 * 3.0
+        found = _faint(c["problem"], np.array([3.0, 0.0, -3.0, 300.0]), TINY[single] / tiny)
+        np.testing.assert_allclose(found, np.array([faint, 0.0, faint, 0.0]) * tiny, rtol=1e-12, atol=0)

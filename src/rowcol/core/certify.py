@@ -108,9 +108,10 @@ def certify_residual(problem: Problem, by: Products, beta: np.ndarray, ids: np.n
     certificates = []
     for q, i in enumerate(ids):
         scale, size, left = float(problem.scale[i]), norm(y[q]), norm(rho[q])
-        if _faint(problem, beta[q], scale).any():  # what that can do takes norms of columns to say
+        grain = _grain(problem, beta[q], scale)
+        if grain > UNIT:  # then it takes norms of columns to say what storing does
             return None
-        d_rho, s_rho = UNIT * (longest(by.lines) + 3) * (size + reach[q]), _stored(problem) * reach[q]
+        d_rho, s_rho = UNIT * (longest(by.lines) + 3) * (size + reach[q]), (_stored(problem) + grain) * reach[q]
         value, rounding, storing = (float(v) / max(size, 1e-300) for v in (left + d_rho, d_rho, s_rho))
         if not value + storing <= tol:  # False for NaN too
             return None
@@ -133,6 +134,12 @@ def _faint(problem: Problem, beta: np.ndarray, scale: float) -> np.ndarray:
     """What storing can move each β_j by that may be stored as a subnormal number, where a column may be large."""
     tiny = float(np.finfo(problem.dtype).smallest_subnormal) / scale
     return np.where((beta != 0) & (np.abs(beta) * UNIT**2 < tiny), tiny, 0.0)
+
+
+def _grain(problem: Problem, beta: np.ndarray, scale: float) -> float:
+    """By how much storing subnormal numbers can move Xβ, against ‖|X||β|‖, which is no less than any |β_j|‖X_j‖."""
+    faint = _faint(problem, beta, scale)
+    return len(beta) * float(np.max(np.divide(faint, np.abs(beta), out=np.zeros_like(faint), where=faint > 0)))
 
 
 def certify(
@@ -345,9 +352,8 @@ def _one(
         storing = math.hypot(s_rho, soft * d_beta)
         exhausted = exhausted or gap <= 4 * rounding
         gap, rounding, storing = gap / scale, rounding / scale, storing / scale
-        return Certificate(
-            "gap", gap, rounding, storing, rho_norm, gradient_norm, error + d_beta + math.ulp(0.0), exhausted
-        )
+        error += d_beta + math.ulp(0.0)
+        return Certificate("gap", gap, rounding, storing, rho_norm, gradient_norm, error, exhausted)
     residual = (rho_norm + d_rho) / scale
     live = column > 0
     steepest = float(np.max(np.abs(slope[live]) / column[live], initial=0.0))

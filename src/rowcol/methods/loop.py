@@ -147,7 +147,7 @@ def run(
                     raise ValueError(explain_values(problem.X))
                 out.steps += now.steps
                 out.passes += now.passes
-                _record(out, before + time.perf_counter() - began, now.gain / max(now.steps, 1), ids, q)
+                _record(out, now.gain / max(now.steps, 1), ids, q)
                 for i, value, gained in zip(ids, now.estimate, now.gain, strict=True):
                     watches[i].estimate = float(value)
                     watches[i].track.append((out.passes, float(value)))
@@ -162,13 +162,14 @@ def run(
                 if ended is None and any(slow(watches[i], stop, otherwise) for i in mover.ids):
                     ended, out.rate = Status.SLOW, watches[mover.ids[0]].rate
                 latest = out.history.certificate[-1][2] if out.history.certificate else None
+                out.history.seconds[-1] = spent = before + time.perf_counter() - began  # its look counts, too
                 if bar is not None:
                     worst = max((w.factor * w.estimate for w in watches), default=0.0)
-                    bar.show(out.passes, before + time.perf_counter() - began, latest, worst)
+                    bar.show(out.passes, spent, latest, worst)
                 if callback is not None:
                     out.beta[mover.ids] = mover.answers()[0]
                     x = answer(problem, out.beta)
-                    if callback(Progress(out.passes, out.steps, before + time.perf_counter() - began, x, latest)):
+                    if callback(Progress(out.passes, out.steps, spent, x, latest)):
                         cut = Status.CALLBACK
                 cut = Status.SECONDS if late else cut
                 if log is not None and mover.ids.size:
@@ -277,9 +278,9 @@ def _begin_again(problem: Problem, mover: Mover, i: int, out: Outcome) -> Certif
     return out.certificates[i]
 
 
-def _record(out: Outcome, seconds: float, energy: np.ndarray, ids: np.ndarray, q: int) -> None:
+def _record(out: Outcome, energy: np.ndarray, ids: np.ndarray, q: int) -> None:
     out.history.passes.append(out.passes)
-    out.history.seconds.append(seconds)
+    out.history.seconds.append((out.history.seconds or [0.0])[-1])  # until its look is over
     out.history.energy.append(_spread(energy, ids, q))
 
 
