@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from .checkpoints import LIMITS, REMEDY, Checkpoint, Found, found
-from .core.place import first_line
+from .core.place import Place
 from .core.problem import problem
 from .core.threads import most
+from .core.words import first_line
 from .methods.progress import Progress
 from .methods.result import Result
+from .places.crew import LostError
 from .solving import solve
 
 
@@ -94,10 +96,12 @@ def _blaming(at: Found, X: Any, y: Any, raised: list[BaseException]) -> Iterator
     """Parameters of a forged file may be anything: errors are its own, unless X and y or the callback bring them."""
     try:
         yield
-    except (OSError, MemoryError):
+    except (OSError, MemoryError, LostError, Warning):
         raise
     except Exception as wrong:
-        if str(wrong).startswith("checkpoint") or any(wrong is one for one in raised) or not _sound(X, y):
+        rows = getattr(X, "X", X)  # of `chunks`
+        theirs = isinstance(rows, Place) and str(wrong).startswith(rows.name)  # said of one of its parts
+        if str(wrong).startswith("checkpoint") or any(wrong is one for one in raised) or theirs or not _sound(X, y):
             raise
         name = Path(at.path).name
         raise ValueError(f"checkpoint: {name} is damaged: {first_line(wrong)[:200]}; {REMEDY}") from wrong

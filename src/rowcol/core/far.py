@@ -23,7 +23,8 @@ from .recipes import Kernel
 from .sides import Leaf, begun, leaves_of, reach2_of, settled
 from .sizes import diagonal, fits_single, sizes2
 
-NUMBER = 24  # bytes of a number among points that are read, put together and laid out in tiles
+NUMBER = 16  # bytes of a number among points that are read and put together
+LAID = 8  # and laid out in tiles, for each one-line kernel
 PREPARED = 32  # bytes of a number in a tile while it is laid out: centred, scaled, and its square
 TILE = 125_000  # numbers of a tile at most: tiles of points with many features are narrow, and their room is small
 
@@ -41,6 +42,7 @@ class Far:
     """Points elsewhere, and what was seen of them."""
 
     place: Place
+    leaves: int
     known: dict[type, Sizes] = field(default_factory=dict, repr=False)
 
     def points(self, which: np.ndarray) -> Any:
@@ -50,7 +52,7 @@ class Far:
 
     def blocks(self) -> list[tuple[int, int]]:
         """Parts that are here together: from the first to the last but one."""
-        return blocks_of(self.place)
+        return blocks_of(self.place, self.leaves)
 
     def cuts(self, g: Gram) -> int:
         """By how much sums are longer than those of one Gram: tiles that are cut short, and the blocks added up."""
@@ -110,25 +112,26 @@ class Far:
         return ((k, part) for k, part in self.place.parts(which) if k in which)
 
 
-def blocks_of(place: Place) -> list[tuple[int, int]]:
+def blocks_of(place: Place, leaves: int = 1) -> list[tuple[int, int]]:
     """Consecutive parts whose points, as tiles, fit into the room there is for them; one at least."""
-    ends, fits = [0], place.room // (NUMBER * place.shape[1])
+    ends, fits = [0], place.room // ((NUMBER + LAID * leaves) * place.shape[1])
     for k in range(1, place.count):
         if place.starts[k + 1] - place.starts[ends[-1]] > fits:
             ends.append(k)
     return list(zip(ends, [*ends[1:], place.count], strict=True))
 
 
-def bytes_here(place: Place) -> int:
+def bytes_here(place: Place, leaves: int = 1) -> int:
     """What is in memory at a time: a block, a part that meets it, and those that are read ahead."""
-    most = max(int(place.starts[b] - place.starts[a]) for a, b in blocks_of(place))
+    most = max(int(place.starts[b] - place.starts[a]) for a, b in blocks_of(place, leaves))
     part = 0 if place.together else ABREAST * int(np.diff(place.starts).max())
-    return place.shape[1] * (NUMBER * (most + part) + PREPARED * min(most, _width(place))) + place.held
+    laid_out = (NUMBER + LAID * leaves) * (most + part) + PREPARED * min(most, _width(place))
+    return place.shape[1] * laid_out + place.held
 
 
 def _threads(g: Gram) -> Executor | None:
     """Ours, unless tiles are made by BLAS, which has its own."""
-    return g.pool if g.features < MANY else None
+    return None if g.features >= MANY and any(leaf.dots for leaf in g.leaves) else g.pool
 
 
 def _width(place: Place) -> int:
@@ -141,6 +144,8 @@ def grams_of(kernel: Kernel, place: Place, pool: Executor | None) -> Callable[[t
     found = list(place.map(_seen_first))
     n, d = place.shape
     sparse, lowest = bool(found[0][2]), min(one[1] for one in found)
+    if any(bool(one[2]) != sparse for one in found):
+        raise TypeError(f"{place.name} has parts that are sparse and parts that are not: a kernel needs one kind")
     mean = np.sum([one[0] for one in found], axis=0) / n
     if not np.isfinite(mean).all():
         raise ValueError(explain_values(place))
@@ -148,7 +153,7 @@ def grams_of(kernel: Kernel, place: Place, pool: Executor | None) -> Callable[[t
         raise TypeError("a precomputed kernel matrix must be in memory: load X, or allow more memory")
     made = [begun(leaf, place.shape, sparse, lambda: mean, np.float64) for leaf in leaves_of(kernel)]
     reach2 = np.max(list(place.map(_reach2, (made,))), axis=0)
-    far, width = Far(place), _width(place)
+    far, width = Far(place, len(made)), _width(place)
 
     def of(dtype: type) -> Gram:
         leaves = tuple(

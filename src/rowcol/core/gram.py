@@ -246,6 +246,7 @@ def product(g: Gram, v: np.ndarray) -> np.ndarray:
 def by_columns(g: Gram, which: np.ndarray, v: np.ndarray) -> np.ndarray:
     """Some columns of K, times v."""
     if g.far is not None:
+        assert g.symmetric
         return g.far.columns(g, which, v)
     return product(some_columns(g, which), v) if g.team is None else g.team.product(g, v, which)
 

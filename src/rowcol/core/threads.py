@@ -72,10 +72,11 @@ class _Limits:
     @contextmanager
     def __call__(self, many: int, at_most: bool = False) -> Iterator[None]:
         mark = object()
+        libraries = _blas()  # found before anything is changed
         try:
             with self.lock:
                 if not self.wanted:
-                    self.found = [library.num_threads for library in _blas()]
+                    self.found = [library.num_threads for library in libraries]
                 self.wanted[mark] = many, at_most, get_ident()
                 self._set()
             yield

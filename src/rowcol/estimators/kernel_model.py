@@ -16,6 +16,7 @@ from ..asking import how_to
 from ..checkpoints import closed, opened
 from ..core.kernels import Function, Precomputed, kernel_of
 from ..core.place import Place
+from ..core.problem import array_of
 from ..core.recipes import Kernel
 from ..core.sides import leaves_of
 from ..core.words import shown
@@ -69,7 +70,7 @@ class KernelModel(BaseEstimator):
         self.n_features_in_ = X.shape[1]
         if hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        return np.asarray(y)
+        return array_of(y, "y")
 
     def _start(self, shape: tuple[int, ...]) -> Any:
         """The coefficients of the last fit, if they are wanted and as many."""

@@ -11,7 +11,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ..core.place import Place
-from ..core.problem import numbers_of, penalties
+from ..core.problem import array_of, numbers_of, penalties
 from ..methods.costs import BY_LINES, budget
 from ..methods.errors import covariance
 from ..methods.result import Result
@@ -73,7 +73,7 @@ class Linear:
             raise ValueError("covariance=True needs X in memory: leave it out")
         if getattr(self, "positive", False):
             raise ValueError("positive=True needs columns, and rows lie elsewhere: load X into memory")
-        return np.asarray(y)
+        return array_of(y, "y")
 
     def _set(self: Any, results: list[Result], columns: list[Any], many: bool) -> None:
         self.result_ = results[0] if len(results) == 1 else tuple(results)

@@ -49,7 +49,8 @@ def market(path: Path) -> Any:
         rows, cols = int(sizes[0]), int(sizes[1])
         if symmetry != "general" and rows != cols:
             raise ValueError(f"it is {rows:,} x {cols:,}, and {symmetry}")
-        if rows * cols > size if dense else rows + cols > LINES + size:
+        written = size if symmetry == "general" else 2 * size + rows  # a triangle is enough
+        if rows * cols > written if dense else rows + cols > LINES + size:
             raise ValueError(f"it declares {rows:,} x {cols:,}, more than the file can hold")
         numbers = _numbers(file, WIDTH[field] + 2 * (not dense))
     values = numbers[:, -2] + 1j * numbers[:, -1] if field == "complex" else numbers[:, -1]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..core.place import first_line
+from ..core.words import first_line
 from .arrays import ARRAYS, arrays_from
 from .market import market
 

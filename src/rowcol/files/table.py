@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..core.place import first_line
+from ..core.words import first_line
 from .arrays import ARRAYS, arrays_from, needed
 from .delimited import WIDE, PlainError, check_commas, head_of, wide_columns
 from .market import market

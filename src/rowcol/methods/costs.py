@@ -15,10 +15,10 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
 from ..core.centre import PART
-from ..core.place import Place, first_line
+from ..core.place import Place
 from ..core.problem import Problem
 from ..core.view import size
-from ..core.words import shown
+from ..core.words import first_line, shown
 from .blocks import block_length
 from .sketch import DIRECTIONS, OVERSAMPLE
 
@@ -58,7 +58,9 @@ def _free() -> int:
         pass
     try:  # of a container
         most, now = ((GROUP / name).read_text().strip() for name in ("memory.max", "memory.current"))
-        left += [int(most) - int(now)] if most != "max" else []
+        cached = re.search(r"^inactive_file (\d+)$", (GROUP / "memory.stat").read_text(), re.M)
+        # pages of files that nobody uses give way: reading a large file fills a container with them
+        left += [int(most) - int(now) + (int(cached[1]) if cached else 0)] if most != "max" else []
     except (OSError, ValueError):
         pass
     return max(min(left), 2)

@@ -72,7 +72,7 @@ def bytes_of(route: str, X: Any, q: int, leaves: int, rank: int = 0, at_once: in
     """Memory beside X and y, at its peak; `leaves` counts one-line kernels, `cores` penalties that differ."""
     n, d = X.shape
     if isinstance(X, Place):
-        stored = bytes_here(X)
+        stored = bytes_here(X, leaves)
     else:
         stored = leaves * (24 * X.nnz if sp.issparse(X) else 12 * n * (d + d % 2 + 1)) + 8 * 3 * min(n * d, 500_000)
     vectors = 8 * q * n * 20 + 2 * 8 * LINES * WIDE
@@ -110,7 +110,7 @@ def choose(asked: Problem, X: Any, leaves: int, method: str, memory: int, stop: 
         then = ("direct",) if 8 * n * n * 1.2 <= memory and cores == 1 else ()
         why = f"the kernel matrix of {n:,} points is not formed: its tiles are made anew for every product"
         if isinstance(X, Place):
-            why += f", from points that lie elsewhere, {len(blocks_of(X))} blocks of which come here by turns"
+            why += f", from points that lie elsewhere, {len(blocks_of(X, leaves))} blocks of which come here by turns"
         if rank >= min(32, n // 2):
             told = f"conjugate gradients, preconditioned by {rank:,} randomly drawn pivots, need few of them"
             return Choice("pcg", [why, told], rank, at_once, then)
