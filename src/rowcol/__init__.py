@@ -6,7 +6,7 @@ import logging
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.7.0"
+__version__ = "0.8.0"
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())  # silent, unless the user says otherwise
 

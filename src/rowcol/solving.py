@@ -15,7 +15,7 @@ from scipy.sparse.linalg import LinearOperator
 from .asking import How, choice_for, how_to, plan_for, plan_of, preconditioner_of, start_of
 from .checkpoints import closed, opened
 from .core.centre import centred, intercepts
-from .core.certify import norm
+from .core.norms import norm
 from .core.place import Place
 from .core.problem import Problem, answer, flag, problem
 from .core.threads import SHARED, blas_limit, pooled, single_blas

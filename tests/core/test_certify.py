@@ -11,7 +11,8 @@ import pytest
 
 from certificates import TINY, UNIT, gains, norm, same, told
 from rowcol.core import certify as module
-from rowcol.core.certify import _faint, _one
+from rowcol.core.certify import Certificate, _faint, _grain, _in_users_units, _one
+from rowcol.core.norms import norm as length
 from rowcol.core.problem import problem
 
 
@@ -234,3 +235,34 @@ def test_numbers_are_faint_where_they_may_be_stored_as_subnormal_ones(single):
         tiny = times * UNIT**2 * 3.0
         found = _faint(c["problem"], np.array([3.0, 0.0, -3.0, 300.0]), TINY[single] / tiny)
         np.testing.assert_allclose(found, np.array([faint, 0.0, faint, 0.0]) * tiny, rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-200, 1e-150, 1e-3, 1.0, 1e150, 1e200, 1e300])
+def test_norms_are_right_where_squares_leave_float64(size):
+    for a in ([3.0, -4.0], [-3.0, -4.0], [-3.0, 4j], [0.0, 5.0]):
+        assert length(np.array(a) * size) == pytest.approx(5 * size, rel=1e-15, abs=0)
+
+
+def test_norms_of_nothing_and_of_infinity():
+    assert length(np.zeros(3)) == 0.0
+    assert length(np.empty(0)) == 0.0
+    assert length(np.array([1.0, -np.inf])) == np.inf
+
+
+@pytest.mark.parametrize("single", [False, True])
+def test_the_grain_of_subnormal_numbers_is_that_of_the_smallest(single):
+    c = numbers(0, single=single)
+    beta, tiny = np.array([2.0, -0.5, 0.0, 1.0]), UNIT**2 * 4
+    assert _grain(c["problem"], beta, TINY[single] / tiny) == pytest.approx(4 * tiny / 0.5, rel=1e-12, abs=0)
+    assert _grain(c["problem"], beta[[2, 2, 2, 2]], TINY[single] / tiny) == 0.0
+
+
+def test_a_bound_is_never_rounded_to_zero_nor_made_larger_than_it_is():
+    def bound(value, scale):
+        one = Certificate("gap", 0.1, 0.0, 0.0, 1.0, 1.0, value, False)
+        return _in_users_units(one, scale, 1.0).error_bound
+
+    assert bound(1e-30, 1.0) == 1e-30
+    assert bound(1e-200, 2.0**-600) == math.ulp(0.0)
+    assert bound(0.0, 1.0) == 0.0
+    assert bound(None, 1.0) is None

@@ -98,6 +98,17 @@ def test_half_a_look_counts_what_storing_in_single_precision_does():
     assert certify_residual(asked, products(X), at, np.arange(1), both * (1 - 1e-9)) is None
 
 
+def test_half_a_look_counts_what_storing_nearly_subnormal_numbers_does():
+    X = system((9, 4), float, 1)[0]
+    beta = np.array([[1.0, -2.0, 0.25, 3.0]]) * 1e-300
+    asked = problem(X, X @ beta[0])
+    at = beta / asked.scale[0]
+    found = certify_residual(asked, products(X), at, np.arange(1), 1.0)
+    assert found is not None
+    storing = 4 * (5e-324 / 0.25e-300) * norm(abs(X) @ abs(at[0])) / norm(asked.y)
+    assert found.certificates[0].storing == pytest.approx(storing, rel=1e-6, abs=0)
+
+
 def test_half_a_look_leaves_answers_in_subnormal_numbers_to_a_whole_one():
     """In single precision these are stored to three digits: the half look said ten."""
     X = system((9, 4), float, 1)[0].astype(np.float32)

@@ -47,8 +47,13 @@ SURVIVE = {
         ("engine/lines", "descend", "if box is not None and (there <= box[0][i, q] or there > box[1][i, q]):"),
         ("engine/lines", "descend", "if box is not None and (there < box[0][i, q] or there >= box[1][i, q]):"),
         ("engine/lines", "descend", "there = box[0][i, q] if there <= box[0][i, q] else box[1][i, q]"),
-        ("core/certify", "_faint", "return tiny if tiny * math.sqrt(len(beta)) >= UNIT * _norm(beta) else 0.0"),
-        ("core/certify", "_certify_kernel", "exhausted = left < 3 * d_left"),
+        ("core/certify", "certify_residual", "if grain >= UNIT:"),
+        ("core/certify", "_faint", "return np.where((beta != 0) & (np.abs(beta) * UNIT ** 2 <= tiny), tiny, 0.0)"),
+        (
+            "core/certify",
+            "_certify_kernel",
+            'one = Certificate("gap", value, rounding, 0.0, norm(root * rho[q]), math.nan, bound, left < 3 * d_left)',
+        ),
         ("core/certify", "_check_column_norms", "small = column2 <= 1e-280"),
         ("core/certify", "_one", "exhausted = gap < 4 * rounding"),
         ("core/certify", "_one", "if by_rows <= gap:"),
@@ -119,12 +124,8 @@ SURVIVE = {
     "there are two columns or more here: an image that is not empty has two numbers or more": [
         ("engine/tiles", "band", "four(t0, t1, t2, t3, i, m, v_left, v, b * width, mine, back, image.size > 1)"),
     ],
-    "y is scaled so that its largest number is one to two, or it is zero and so is what is divided": [
-        (
-            "core/certify",
-            "certify_residual",
-            "value, rounding, storing = (float(v) / max(size, 1.0) for v in (left + d_rho, d_rho, s_rho))",
-        ),
+    "the smallest number there is, for where nothing else is left of a bound": [
+        ("core/certify", "_one", "error += d_beta - math.ulp(0.0)"),
     ],
     "both are None, or neither": [
         (
@@ -134,11 +135,12 @@ SURVIVE = {
         ),
     ],
     "neither the sum nor the difference is finite where one of them is not": [
-        ("core/certify", "certify", "if not math.isfinite(one.residual_norm - one.gradient_norm):"),
+        (
+            "core/certify",
+            "certify",
+            "if not math.isfinite(one.residual_norm - one.gradient_norm) or math.isnan(one.value):",
+        ),
         ("core/certify", "_certify_kernel", "if not math.isfinite(left - d_left):"),
-    ],
-    "every right-hand side has as many numbers": [
-        ("core/certify", "_certify_kernel", "unit = g.error + UNIT * (g.width + len(y[-1]) / g.width + 3)"),
     ],
     "the rounding of a rounding term: 3e-16 of it": [
         ("core/certify", "_one", "d_sum, d_slope = units[1] * (rho_norm + apart), d_rho + apart * (1 + 3 * UNIT)"),
@@ -149,8 +151,8 @@ SURVIVE = {
         ("core/certify", "_largest", "for _ in range(3):"),
     ],
     "what is infinite is found to be so a line later": [
-        ("core/certify", "_largest", "if not 0.0 < _norm(v) <= math.inf:"),
-        ("core/certify", "hopeless", "if not 0.0 < _norm(moved) <= math.inf:"),
+        ("core/certify", "_largest", "if not 0.0 < norm(v) <= math.inf:"),
+        ("core/certify", "hopeless", "if not 0.0 < norm(moved) <= math.inf:"),
     ],
     "a rule of thumb: how long conjugate gradients are asked, and what is called rest": [
         ("core/certify", "hopeless", "for _ in range(min(max(steps, 20), 2 * min(n, p) + 5)):"),

@@ -36,6 +36,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from .explain import explain_values, tallest_of
 from .gram import Gram, product
+from .norms import norm
 from .passes import Products, longest, misfit_pass
 from .problem import Problem, scaled_bounds
 from .products import back, lifted, lowered, times
@@ -394,13 +395,3 @@ def hopeless(problem: Problem, by: Products, beta: np.ndarray, i: int, steps: in
         norms.append(norm(r))
     third = norms[2 * len(norms) // 3]
     return 1e-3 * norms[0] < norms[-1] and norms[-1] > 0.98 * third
-
-
-def norm(a: np.ndarray) -> float:
-    """‖a‖, also where its square leaves float64."""
-    size = float(np.linalg.norm(a))
-    if 1e-140 < size < 1e140:
-        return size
-    sizes = np.abs(a)
-    top = float(sizes.max(initial=0.0))
-    return float(np.linalg.norm(sizes / top)) * top if 0.0 < top < math.inf else top
