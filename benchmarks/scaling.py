@@ -127,11 +127,11 @@ def main() -> None:
         numbers = [spent, seconds(job, machine, count, parts), sent / 1e6, foretold[0], back / 1e6, foretold[1]]
         print(f"| {job.name} | {count} | " + " | ".join(f"{one:.2f}" for one in numbers) + " |")
     print()
-    table(["the same job, a part a worker", *(f"{w:,} workers" for w in WORKERS)])
+    table(["the same job, a part a worker", *(f"{w:,} worker{'s' * (w > 1)}" for w in WORKERS)])
     for job in jobs.values():
         print(f"| {job.name} | " + " | ".join(f"{seconds(job, machine, w, w):.2f} s" for w in WORKERS) + " |")
     print()
-    table(["as many rows again for every worker", *(f"{w:,} workers" for w in WORKERS)])
+    table(["as many rows again for every worker", *(f"{w:,} worker{'s' * (w > 1)}" for w in WORKERS)])
     for job in (jobs["cg"], jobs["direct"]):
         grown = [job._replace(work=job.work * w, all_back=job.all_back * w) for w in WORKERS]
         cells = [f"{seconds(one, machine, w, w):.2f} s" for one, w in zip(grown, WORKERS, strict=True)]

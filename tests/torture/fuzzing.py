@@ -21,6 +21,7 @@ import doors
 # Events of Python's own that anything may cause, and that lead nowhere.
 QUIET = {"sys._getframe", "object.__getattr__", "object.__setattr__", "builtins.id", "array.__new__"}
 WRITING = {"open", "os.rename", "os.remove", "os.link", "os.scandir", "os.listdir", "os.utime", "pathlib.Path.glob"}
+MACHINE = ("/sys/fs/cgroup/", "/proc/meminfo", "/proc/self/statm")  # how many cores and how much memory there is
 LONGEST = 1.0  # seconds of CPU for a file
 WARM = 20  # forged files of each kind, so that what is loaded or compiled late is loaded or compiled before it counts
 MARGIN = 30  # what is wrong, before it is enough
@@ -38,7 +39,7 @@ class Watch:
         if self.path is None or event in self.quiet:
             return
         reads = event == "open" and not told[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
-        if reads and (told[0] == self.path or str(told[0]).startswith("/sys/fs/cgroup/cpu")):  # how many cores it has
+        if reads and (told[0] == self.path or str(told[0]).startswith(MACHINE)):
             return
         path, self.path = self.path, None  # what follows here is our own
         if event == "os.link" and told[0].startswith("/proc/self/fd/"):  # a name for a file that has none yet

@@ -176,8 +176,9 @@ def prepared(leaf: Leaf, A: Any) -> Any:
     assert recipe is not None
     if sp.issparse(A):
         part = A.astype(np.float64)
-        scale = np.broadcast_to(recipe.scale, A.shape[1])
-        part = part @ sp.diags_array(scale) if np.any(scale != 1.0) else part
+        scale = np.asarray(recipe.scale)  # one number, or one a feature: of those there may be very many
+        if np.any(scale != 1.0):
+            part = part * float(scale) if scale.ndim == 0 else part @ sp.diags_array(scale)
         if recipe.unit:
             tallest = np.abs(part).max(axis=1).toarray().reshape(-1)  # first, so that no square leaves float64
             part = sp.csr_array(part)  # divided, as 1 over the smallest numbers is infinite

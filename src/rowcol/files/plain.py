@@ -173,10 +173,8 @@ class Unpacking:
         if any(one.dtype.kind != "i" for one in parts[1:]):
             raise ValueError("a sparse array has no places")
         kind, shape = {"csr": sp.csr_array, "csc": sp.csc_array}[told["$sparse"]], tuple(told["shape"])
-        rows = (
-            8 * shape[0] if kind is sp.csc_array else 0
-        )  # nothing in the file says so many, and by rows it takes them
-        self.allow(sum(one.nbytes for one in parts) + rows)  # places may be copied, as other integers
+        # nothing in the file says so many rows and columns, and turned round it takes them; places may be copied
+        self.allow(sum(one.nbytes for one in parts) + 8 * (shape[0] + shape[1]))
         out = kind(tuple(parts), shape=shape)
         out.check_format(full_check=True)  # compiled code does not look whether a place is within the shape
         return out
