@@ -149,3 +149,15 @@ def test_a_line_of_weight_zero_that_is_left_over_stands_for_the_heaviest():
     other = np.arange(3)
     stand_in(np.array([3.0, 1.0, 0.0]), np.array([2, 1]), other)
     assert other.tolist() == [0, 1, 0]
+
+
+def test_where_rounding_leaves_none_that_has_more_than_its_share():
+    """Equal weights whose mean was rounded up: each keeps what it has, and nothing is read that is not there."""
+    tried = [np.full(m, w) for m in range(3, 60) for w in (0.1, 0.3, 0.7, 1.1)]
+    poor = [w for w in tried if w[0] / (sum(w.tolist()) / len(w)) < 1.0]
+    assert poor
+    for weights in poor:
+        keep, other = np.empty(len(weights)), np.full(len(weights), -1)
+        build(weights, keep, other)
+        assert (keep == weights[0] / (sum(weights.tolist()) / len(weights))).all()
+        assert ((other >= 0) & (other < len(weights))).all()

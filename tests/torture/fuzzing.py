@@ -18,10 +18,13 @@ from pathlib import Path
 
 import doors
 
+import rowcol
+
 # Events of Python's own that anything may cause, and that lead nowhere.
 QUIET = {"sys._getframe", "object.__getattr__", "object.__setattr__", "builtins.id", "array.__new__"}
 WRITING = {"open", "os.rename", "os.remove", "os.link", "os.scandir", "os.listdir", "os.utime", "pathlib.Path.glob"}
 MACHINE = ("/sys/fs/cgroup/", "/proc/meminfo", "/proc/self/statm")  # how many cores and how much memory there is
+COMPILED = os.path.join(os.path.dirname(rowcol.__file__), "engine", "__pycache__")
 LONGEST = 1.0  # seconds of CPU for a file
 WARM = 20  # forged files of each kind, so that what is loaded or compiled late is loaded or compiled before it counts
 MARGIN = 30  # what is wrong, before it is enough
@@ -32,6 +35,7 @@ class Watch:
 
     def __init__(self, writes, quiet):
         self.path, self.writes, self.quiet, self.seen = None, writes, QUIET | quiet, []
+        self.compiled = False  # was compiled code read, while this file is open? Numba keeps it as pickles
         sys.addaudithook(self.heard)
 
     def heard(self, event, told):
@@ -40,6 +44,11 @@ class Watch:
             return
         reads = event == "open" and not told[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
         if reads and (told[0] == self.path or str(told[0]).startswith(MACHINE)):
+            return
+        if self.writes and reads and str(told[0]).startswith(COMPILED):  # who resumes solves, by code Numba has kept
+            self.compiled = True
+            return
+        if self.compiled and event == "pickle.find_class":
             return
         path, self.path = self.path, None  # what follows here is our own
         if event == "os.link" and told[0].startswith("/proc/self/fd/"):  # a name for a file that has none yet
@@ -73,7 +82,7 @@ class Trial:
             with open(path, "wb") as file:
                 file.write(raw)
         began, then = time.process_time(), None
-        watch.path = path if watched else None
+        watch.path, watch.compiled = path if watched else None, False
         try:
             then = self.door.ask(raw if self.door.inner else path)
             found["accepted"] += 1
