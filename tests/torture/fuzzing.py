@@ -48,7 +48,7 @@ class Watch:
         if self.writes and reads and str(told[0]).startswith(COMPILED):  # who resumes solves, by code Numba has kept
             self.compiled = True
             return
-        if self.compiled and event == "pickle.find_class":
+        if self.compiled and (event == "pickle.find_class" or event.startswith("ctypes.")):
             return
         path, self.path = self.path, None  # what follows here is our own
         if event == "os.link" and told[0].startswith("/proc/self/fd/"):  # a name for a file that has none yet

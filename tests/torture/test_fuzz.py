@@ -20,7 +20,7 @@ RUNS = {
     "archive": (300, 120_000),
     "load": (300, 80_000),
     "resume": (200, 30_000),
-    "table": (200, 40_000),
+    "table": (200, 60_000),
     "matrix": (200, 30_000),
 }
 GROUPS = [[one] for one in RUNS] if FULL else [list(RUNS)]  # a sample shares one process, as starting it takes longest
