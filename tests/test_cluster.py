@@ -280,20 +280,20 @@ def test_a_worker_that_dies_over_a_question_is_asked_no_more(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("moment", [0.05, 0.15, 0.3, 0.5, 0.8, 1.2])
 def test_a_worker_killed_at_any_moment_changes_nothing(moment):
-    rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((200_000, 60)) * np.geomspace(1, 30, 60), rng.standard_normal(200_000)
+    D = da.random.default_rng(0).standard_normal((200_000, 60), chunks=(12_500, -1)) * np.geomspace(1, 30, 60)
+    X, y = D.compute(scheduler="synchronous"), np.random.default_rng(1).standard_normal(200_000)
     with workers(2) as cluster, Client(cluster) as client:
-        place = rowcol.chunks(da.from_array(X, chunks=(12_500, -1))).X
-        rowcol.solve(place, y, alpha=1.0, method="cg", max_passes=2, callback=lambda now: True)  # so that it is there
+        place = rowcol.chunks(D).X
+        rowcol.solve(place, y, alpha=1.0, method="cg", callback=lambda now: True)  # so that it is there
         victim = sorted(client.run(os.getpid).items())[0][1]
         killing = threading.Timer(moment, os.kill, (victim, signal.SIGKILL))
         killing.start()
-        made = rowcol.solve(place, y, alpha=1.0, method="cg", tol=1e-10, callback=lambda now: None)
+        made = rowcol.solve(place, y, alpha=1.0, method="cg", tol=1e-8)
         killing.join()
-        again = rowcol.solve(place, y, alpha=1.0, method="direct", tol=1e-10)
+        again = rowcol.solve(place, y, alpha=1.0, method="direct", tol=1e-8)
     for one in (made, again):
         assert one.success
-        np.testing.assert_allclose(one.x, lapack(X, y, 1.0), atol=1e-8)
+        assert np.linalg.norm(one.x - lapack(X, y, 1.0)) <= 1e-6 * np.linalg.norm(one.x)
 
 
 @pytest.mark.slow
