@@ -192,8 +192,8 @@ def values_of(seed, draw=None):
 def tables(kinds, folder):
     """A small file of each of these kinds, but for those that others read: SECURITY.md says what is not promised there.
 
-    SciPy's reader of .mat ends the process on some; with those of Arrow, HDF5 and svmlight among 40,000 files a process
-    grew by 300 MB, and one took two seconds.
+    SciPy's reader of .mat ends the process on some; one of .svmlight took two seconds; and with those of HDF5 and Arrow
+    among 40,000 files a process grew by 300 MB.
     """
     yield from ((suffix, raw) for suffix, raw in _tables(folder) if suffix.endswith(kinds))
 
