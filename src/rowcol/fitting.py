@@ -6,7 +6,6 @@ import logging
 import math
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -21,7 +20,7 @@ from .core.place import Place
 from .core.problem import Problem, answer
 from .core.sides import points
 from .core.sizes import diagonal, sizes2
-from .core.threads import SHARED, blas_limit, pooled, single_blas
+from .core.threads import blas_limit, pooled, single_blas
 from .methods.center_fit import fit_centers, plan_centers, with_remedy
 from .methods.choose import Plan, with_learned
 from .methods.costs import FEWER, enough
@@ -58,12 +57,25 @@ def fit(
         few = pose(X, y, kernel, alpha, how, sample_weight, False)
         asked_of = few.X, few.kernel, few.asked, few.live, few.single
         return fit_centers(*asked_of, n_centers, how, x0, fit_intercept, began)
+    with blas_limit(how.jobs, at_most=not how.jobs_said), single_blas(lends=True):  # our threads make the tiles
+        return _fit(X, y, kernel, alpha, how, x0, sample_weight, fit_intercept, began, memo)
+
+
+def _fit(
+    X: Any,
+    y: Any,
+    kernel: Any,
+    alpha: Any,
+    how: How,
+    x0: Any,
+    sample_weight: Any,
+    fit_intercept: bool,
+    began: float,
+    memo: Memo | None,
+) -> Result:
     posed_as = pose(X, y, kernel, alpha, how, sample_weight, fit_intercept)
     asked = posed_as.asked
-    with enough(posed_as.X.shape, FEWER) as plans, np.errstate(all="ignore"), ExitStack() as stack:
-        small = posed_as.live.size <= SHARED  # for so small a K its threads take longer than one
-        stack.enter_context(single_blas() if small else blas_limit(how.jobs, at_most=not how.jobs_said))
-        pool = stack.enter_context(pooled(how.jobs))
+    with enough(posed_as.X.shape, FEWER) as plans, np.errstate(all="ignore"), pooled(how.jobs) as pool:
         leaves, first = tiled(posed_as.kernel), how.stop._replace(max_seconds=how.patience)
         choice = choose(asked, posed_as.X, leaves, how.method, how.memory, first)
         exact, quick = grams(posed_as, pool, how.team)

@@ -18,7 +18,7 @@ from .core.centre import centred, intercepts
 from .core.norms import norm
 from .core.place import Place
 from .core.problem import Problem, answer, flag, problem
-from .core.threads import SHARED, blas_limit, pooled, single_blas
+from .core.threads import blas_limit, pooled, single_blas
 from .fitting import fit, plan_fit
 from .methods.choose import Choice, Plan, with_learned
 from .methods.costs import BY_LINES, LESS, enough
@@ -249,12 +249,8 @@ def result_for(asked: Problem, how: How, x0: Any, kept: Kept, began: float, fit_
         plans = stack.enter_context(enough(asked.X.shape, LESS))
         stack.enter_context(np.errstate(over="ignore", invalid="ignore", divide="ignore"))  # it is found, and said
         stack.enter_context(blas_limit(how.jobs, at_most=not how.jobs_said))
-        if (
-            how.jobs > 1
-            and min(asked.X.shape) <= SHARED
-            and (not isinstance(asked.X, LinearOperator) or isinstance(asked.X, Place))
-        ):
-            stack.enter_context(single_blas())  # our threads share X, and what else there is is too short for others
+        if not isinstance(asked.X, LinearOperator) or isinstance(asked.X, Place):
+            stack.enter_context(single_blas(lends=True))  # our threads share X; what else there is is mostly too short
         pool = stack.enter_context(pooled(how.jobs))
         if fit_intercept:
             asked, offset = centred(asked, pool)
@@ -283,7 +279,26 @@ def result_for(asked: Problem, how: How, x0: Any, kept: Kept, began: float, fit_
         tell_travelled(log, way.learned, asked.X, before)
         if asked.shift is not None and asked.shift.live is not None and asked.bounds is None:
             outcome.beta *= asked.shift.live  # constant columns: rounding may have left something
+        clean_start = beta0 is None or alpha0 is not None
+        result = _told(asked, how, way, plan, outcome, offset, clean_start, began)
+    conclude(log, result)
+    if not clean_start:
+        _warn_of_start(asked, way, outcome)
+    return result
 
+
+def _told(
+    asked: Problem,
+    how: How,
+    way: Way,
+    plan: Plan,
+    outcome: Outcome,
+    offset: np.ndarray | None,
+    clean_start: bool,
+    began: float,
+) -> Result:
+    """What was found, in the user's units."""
+    stop = how.stop
     status = next(s for s in WORST_FIRST if s in outcome.statuses.values())
     message = status.value
     if asked.bounds is not None:
@@ -296,7 +311,6 @@ def result_for(asked: Problem, how: How, x0: Any, kept: Kept, began: float, fit_
     storing = max(c.storing for c in outcome.certificates.values())
     if status is Status.CONVERGED and storing > stop.tol / 10:
         message += f"; storing x as {asked.dtype} can add {storing:.0e} to it"
-    clean_start = beta0 is None or alpha0 is not None
     x = answer(asked, outcome.beta)
     if _lost(asked, x, outcome.beta):
         raise ValueError(f"the solution is too large or too small for {x.dtype}: rescale X or y")
@@ -304,7 +318,7 @@ def result_for(asked: Problem, how: How, x0: Any, kept: Kept, began: float, fit_
     dual = None if alpha is None else answer(asked, alpha, dual=True)
     routes = [name.split(" ")[0] for name in way.taken]
     q = len(asked.y)
-    result = Result(
+    return Result(
         x=x,
         dual=dual if dual is not None and np.isfinite(dual).all() else None,
         status=status,
@@ -324,10 +338,6 @@ def result_for(asked: Problem, how: How, x0: Any, kept: Kept, began: float, fit_
         intercept=_intercept(asked, offset, x),
         at_bound=_at_bound(asked, x),
     )
-    conclude(log, result)
-    if not clean_start:
-        _warn_of_start(asked, way, outcome)
-    return result
 
 
 def _lost(asked: Problem, x: np.ndarray, beta: np.ndarray) -> bool:

@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from rowcol.core import threads
 from rowcol.core.products import back, conormal, normal, products, times
-from rowcol.core.threads import blas_limit, quota, single_blas
+from rowcol.core.threads import SHARED, blas_limit, lent, quota, single_blas
 
 
 def blas_threads() -> list[int]:
@@ -45,6 +45,28 @@ def test_an_error_gives_it_back_too():
         with pytest.raises(ZeroDivisionError), single_blas():
             _ = 1 / 0
         assert set(blas_threads()) == {2}
+
+
+def test_what_lends_gives_way_to_large_matrices_and_nothing_else_does():
+    with threadpool_limits(3, "blas"):
+        for many, hard, seen in ((5, False, 3), (2, False, 2), (2, True, 1)):
+            with blas_limit(many, at_most=True), single_blas(lends=not hard):
+                with lent(SHARED):
+                    assert set(blas_threads()) == {1}, "matrices are small"
+                with pytest.raises(ZeroDivisionError), lent(SHARED + 1):
+                    assert set(blas_threads()) == {seen}
+                    with single_blas():
+                        assert set(blas_threads()) == {1}, "somebody inside wants one"
+                    _ = 1 / 0
+                assert set(blas_threads()) == {1}
+                with ThreadPoolExecutor(1) as pool:
+                    assert pool.submit(_lent_there).result() == {1}, "that of another thread is not ours to lend"
+        assert set(blas_threads()) == {3}
+
+
+def _lent_there() -> set[int]:
+    with lent(SHARED + 1):
+        return set(blas_threads())
 
 
 def test_the_fewest_wanted_at_once_hold_whoever_leaves_first():

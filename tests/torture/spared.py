@@ -76,8 +76,8 @@ SURVIVE = {
     "it takes a hundred million lines for rounding to need it; what it does is tested by itself": [
         ("engine/alias", "build", "stand_in(weights, small[:few], other)"),
     ],
-    "`first` is a multiple of 4": [
-        ("engine/across", "across", "whole = last - (last + first) % 4"),
+    "`first` is a multiple of 8": [
+        ("engine/across", "across", "whole = last - (last + first) % 8"),
     ],
     "the same numbers by another way, more slowly": [
         ("engine/lines", "_woven_push_pull", "if i > p and after >= p:"),

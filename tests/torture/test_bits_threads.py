@@ -25,12 +25,12 @@ if sys.argv[1:]:
 import numpy as np
 import rowcol
 rng = np.random.default_rng(0)
-X, wide, points = rng.standard_normal((20_000, 60)), rng.standard_normal((2_000, 700)), rng.standard_normal((1_500, 3))
+X, wide, points = rng.standard_normal((20_000, 60)), rng.standard_normal((2_000, 700)), rng.standard_normal((6_000, 3))
 Y = rng.standard_normal((20_000, 8))
 loads = {
     "steps": lambda k: rowcol.solve(X, Y, alpha=1.0, method="rk", max_passes=1.5 * k, tol=1e-14),
     "blas": lambda k: [rowcol.solve(wide, Y[:2_000], alpha=1.0, method="direct") for _ in range(2 * k)],
-    "kernel": lambda k: [rowcol.solve(points, Y[:1_500, 0], kernel="rbf", alpha=1e-3, method="pcg") for _ in range(k)],
+    "kernel": lambda k: rowcol.solve(points, Y[:6_000, :k], kernel="rbf", alpha=1e-3, method="pcg", max_passes=40 * k),
 }
 options = {"memory": "2 GB", "random_state": 0}
 warnings.simplefilter("ignore")

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .explain import explain_values
-from .gram import MANY, NARROW, WIDE, Gram, alone, between, cross, facing, picked, product, two_ways, written
+from .gram import NARROW, WIDE, Gram, alone, between, cross, facing, picked, product, two_ways, written
 from .kernels import Precomputed
 from .place import ABREAST, Place, stacked
 from .recipes import Kernel
@@ -62,18 +62,18 @@ class Far:
         """K v; where both sides are these points, every entry serves twice."""
         place, near = self.place, replace(alone(g), far=None)
         if not g.symmetric:
-            return np.asarray(sum(place.map(_seen, (near,), (v,), _threads(g))))
+            return np.asarray(sum(place.map(_seen, (near,), (v,), g.pool)))
         out = np.zeros((len(v), g.shape[0]))
         for first, stop in self.blocks():
             rows, later = slice(int(place.starts[first]), int(place.starts[stop])), range(stop, place.count)
             block = between(near, self._block(first, stop))
             mine = v[:, rows]
             if place.together:  # those who have them do that, too
-                own = place.map(_met, (block, mine), (), _threads(g), range(first, stop))
+                own = place.map(_met, (block, mine), (), g.pool, range(first, stop))
                 out[:, rows] += np.concatenate(list(own), axis=1)
             else:
                 out[:, rows] += product(replace(block, pool=g.pool), mine)
-            for k, (here, there) in zip(later, place.map(_both, (block, mine), (v,), _threads(g), later), strict=True):
+            for k, (here, there) in zip(later, place.map(_both, (block, mine), (v,), g.pool, later), strict=True):
                 out[:, rows] += here
                 out[:, place.rows(k)] += there
         return out
@@ -81,7 +81,7 @@ class Far:
     def columns(self, g: Gram, which: np.ndarray, v: np.ndarray) -> np.ndarray:
         """K[:, which] v: some points go to where the others are."""
         few = between(replace(alone(g), far=None), self.points(which))
-        return np.concatenate(list(self.place.map(_met, (few, v), (), _threads(g))), axis=1)
+        return np.concatenate(list(self.place.map(_met, (few, v), (), g.pool)), axis=1)
 
     def written(self, g: Gram, out: np.ndarray) -> np.ndarray:
         """Entries of the rows on the left, in `out`."""
@@ -90,7 +90,7 @@ class Far:
                 rows = np.arange(self.place.starts[first], self.place.starts[stop])
                 written(picked(g, rows), out[rows[0] : rows[-1] + 1])
             return out
-        lines = self.place.map(_lines, (replace(alone(g), far=None),), (), _threads(g))
+        lines = self.place.map(_lines, (replace(alone(g), far=None),), (), g.pool)
         for k, found in enumerate(lines):
             out[:, self.place.rows(k)] = found
         return out
@@ -127,11 +127,6 @@ def bytes_here(place: Place, leaves: int = 1) -> int:
     part = 0 if place.together else ABREAST * int(np.diff(place.starts).max())
     laid_out = (NUMBER + LAID * leaves) * (most + part) + PREPARED * min(most, _width(place))
     return place.shape[1] * laid_out + place.held
-
-
-def _threads(g: Gram) -> Executor | None:
-    """Ours, unless tiles are made by BLAS, which has its own."""
-    return None if g.features >= MANY and any(leaf.dots for leaf in g.leaves) else g.pool
 
 
 def _width(place: Place) -> int:

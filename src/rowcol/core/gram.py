@@ -8,7 +8,7 @@ Threads share rows of tiles, and what they find is added up in a fixed order: bi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -23,7 +23,7 @@ from .kernels import Function, Precomputed
 from .problem import array_of
 from .recipes import Kernel, Product, Scaled, Sum
 from .sides import Leaf, Side, leaves_of, points, settle, side_of, some_of, symmetric, tree_error
-from .threads import spread
+from .threads import by_threads, spread
 
 WIDE, NARROW = 1024, 512  # points in a tile; narrower where there are few, so that threads have enough to share
 LINES = 256  # of a tile that is written out
@@ -257,7 +257,7 @@ def two_ways(g: Gram, u: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndar
     u, v = np.ascontiguousarray(u, dtype=g.dtype), np.ascontiguousarray(v, dtype=g.dtype)
     make = _fused_band if _fused(g) else _written_band
     out, image = np.empty((len(v), n)), np.zeros((len(v), m))
-    for b, (mine, back) in enumerate(spread(pool_of(g), lambda b: make(g, u, v, b, w, 0), list(range(-(-n // w))))):
+    for b, (mine, back) in enumerate(shared(g, lambda b: make(g, u, v, b, w, 0), list(range(-(-n // w))))):
         out[:, b * w : b * w + mine.shape[1]] = mine
         image += back
     return out, image
@@ -278,7 +278,7 @@ def bands(g: Gram, work: np.ndarray, which: Sequence[int]) -> np.ndarray:
     def band_of(b: int) -> tuple[int, np.ndarray, np.ndarray]:
         return (b, *make(g, work, work, b, w, b + 1 if g.symmetric else -(-g.shape[1] // g.width)))
 
-    for b, mine, image in spread(pool_of(g), band_of, list(which)):
+    for b, mine, image in shared(g, band_of, list(which)):
         out[:, b * w - start : b * w - start + mine.shape[1]] += mine
         if image.size:
             out[:, (b + 1) * w - start :] += image
@@ -293,9 +293,10 @@ def _by_blas(leaf: Leaf, side: Side) -> bool:
     return leaf.dots and side.raw is None and side.tiles.shape[1] >= MANY
 
 
-def pool_of(g: Gram) -> Executor | None:
-    """Our threads, unless tiles are made by BLAS, which has its own: the two never multiply."""
-    return None if any(_by_blas(leaf, side) for leaf, side in zip(g.leaves, g.left, strict=True)) else g.pool
+def shared(g: Gram, f: Callable, items: list) -> Iterable:
+    """f of every item by our threads; where BLAS makes the tiles, with one thread for each: the two never multiply."""
+    blas = any(_by_blas(leaf, side) for leaf, side in zip(g.leaves, g.left, strict=True))
+    return by_threads(g.pool, f, items) if blas else spread(g.pool, f, items)
 
 
 def _fused_band(g: Gram, u: np.ndarray, v: np.ndarray, b: int, w: int, back: int) -> tuple[np.ndarray, np.ndarray]:
@@ -366,7 +367,7 @@ def written(g: Gram, out: np.ndarray | None = None) -> np.ndarray:
                 stop = min(start + LINES, count)
                 out[b * w + start : b * w + stop, c * g.width : (c + 1) * g.width] = _tile(g, b, start, stop, c)
 
-    for _ in spread(pool_of(g), column, list(range(-(-m // g.width)))):
+    for _ in shared(g, column, list(range(-(-m // g.width)))):
         pass
     return out
 

@@ -15,7 +15,7 @@ import numpy as np
 from ..engine.across import PLACES, down
 from ..engine.lines import BLOCK, Dense, Sparse, extent, misfits, norms, pulls, pushes, residuals
 from .problem import Shift
-from .threads import spread
+from .threads import AHEAD, spread
 from .view import PIECE, pieces
 
 SMALL = 500_000  # bytes: one thread is quicker on its own
@@ -88,8 +88,9 @@ def there_and_back(by: Products, s: np.ndarray, r: np.ndarray) -> np.ndarray:
 def tiles_of(by: Products) -> list[tuple[int, int]]:
     """Pieces of long lines, counted in PLACES, that are pulled and pushed by one compiled call each."""
     count = -(-width_of(by) // PLACES)
-    length = min(max(math.isqrt(count), 8), max(PIECE // (PLACES * min(by.shape)), 1))
-    return [(i, min(i + length, count)) for i in range(0, count, length)]
+    length = min(max(math.isqrt(count), 1), max(PIECE // (PLACES * min(by.shape)), 1))
+    many = min(AHEAD * -(-count // (AHEAD * length)), count)  # even shares, for two threads or for four
+    return [(count * i // many, count * (i + 1) // many) for i in range(many)]
 
 
 def misfit_pass(by: Products, y: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

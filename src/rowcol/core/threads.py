@@ -7,12 +7,12 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import cache
 from itertools import chain as chained
 from pathlib import Path
 from threading import RLock, get_ident
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg  # noqa: F401 - SciPy has a BLAS of its own, which must be there to be found
@@ -58,6 +58,15 @@ def quota(groups: Path = Path("/sys/fs/cgroup")) -> int:
     return sys.maxsize
 
 
+class Wanted(NamedTuple):
+    """What somebody inside wants of BLAS."""
+
+    many: int
+    at_most: bool  # no more than that, or just that?
+    by: int  # which thread
+    lends: bool = False  # may `lent` do without it for a while?
+
+
 class _Limits:
     """How many threads BLAS has: the fewest that anybody inside wants. The last to leave gives back what there was.
 
@@ -66,18 +75,18 @@ class _Limits:
 
     def __init__(self) -> None:
         self.lock = RLock()
-        self.wanted: dict[object, tuple[int, bool, int]] = {}  # how many, or at most so many, and by which thread
+        self.wanted: dict[object, Wanted] = {}
         self.found: list[int] = []
 
     @contextmanager
-    def __call__(self, many: int, at_most: bool = False) -> Iterator[None]:
+    def __call__(self, many: int, at_most: bool = False, lends: bool = False) -> Iterator[None]:
         mark = object()
         libraries = _blas()  # found before anything is changed
         try:
             with self.lock:
                 if not self.wanted:
                     self.found = [library.num_threads for library in libraries]
-                self.wanted[mark] = many, at_most, get_ident()
+                self.wanted[mark] = Wanted(many, at_most, get_ident(), lends)
                 self._set()
             yield
         finally:
@@ -85,12 +94,27 @@ class _Limits:
                 self.wanted.pop(mark, None)
                 self._set()
 
+    @contextmanager
+    def lent(self) -> Iterator[None]:
+        """Without those that this thread wants, and that lend."""
+        with self.lock:
+            mine = {mark: one for mark, one in self.wanted.items() if one.lends and one.by == get_ident()}
+            for mark in mine:
+                del self.wanted[mark]
+            self._set()
+        try:
+            yield
+        finally:
+            with self.lock:
+                self.wanted.update(mine)
+                self._set()
+
     def _set(self) -> None:
         for library, had in zip(_blas(), self.found, strict=True):
             # BLAS by OpenMP has a number for each thread
             here = get_ident() if getattr(library, "threading_layer", "") == "openmp" else None
-            heard = [(n, at_most) for n, at_most, by in self.wanted.values() if here in (None, by)]
-            least = min((min(n, had) if at_most else n for n, at_most in heard), default=had)
+            heard = [one for one in self.wanted.values() if here in (None, one.by)]
+            least = min((min(one.many, had) if one.at_most else one.many for one in heard), default=had)
             if library.num_threads != least:
                 # threadpoolctl may hear only one thread, and the last to leave may be another
                 getattr(library, "clear_controlling_thread", lambda force: None)(force=True)
@@ -119,9 +143,18 @@ if hasattr(os, "register_at_fork"):  # a child that was forked while another thr
     )
 
 
-def single_blas() -> AbstractContextManager[None]:
-    """BLAS with one thread: its threads and ours would wait for each other."""
-    return _limits(1)
+def single_blas(lends: bool = False) -> AbstractContextManager[None]:
+    """BLAS with one thread: its threads and ours would wait for each other. One that `lends` gives way to `lent`.
+
+    A thread of OpenBLAS runs on for a tenth of a second after any sum of 10,000 numbers, and SciPy's runs beside
+    NumPy's: with two cores, solves on two threads took half as long again.
+    """
+    return _limits(1, lends=lends)
+
+
+def lent(unknowns: int) -> AbstractContextManager[None]:
+    """For matrices of so many unknowns: BLAS with as many threads as the solve has, if they are worth it."""
+    return _limits.lent() if unknowns > SHARED else nullcontext()
 
 
 def blas_limit(many: int, at_most: bool = False) -> AbstractContextManager[None]:

@@ -27,11 +27,10 @@ import scipy.linalg
 
 from ..core.certify import UNIT, Certificate, Evidence
 from ..core.function import summed
-from ..core.gram import LINES, Gram, among, cross, gram, pool_of, product, there_and_back, written
+from ..core.gram import LINES, Gram, among, cross, gram, product, shared, there_and_back, written
 from ..core.problem import Problem, ridge_of
 from ..core.recipes import Kernel
 from ..core.sizes import diagonal, fits_single
-from ..core.threads import spread
 from .pivots import pivots
 
 CHUNK = 2048  # points that a thread takes at a time
@@ -98,7 +97,7 @@ class Centers:
             return there_and_back(replace(some, pool=None), a, between), sums
 
         image, total = np.zeros((q, self.shape[1])), np.zeros(q)
-        for part, sums in spread(pool_of(g), chunk, list(range(0, n, CHUNK))):
+        for part, sums in shared(g, chunk, list(range(0, n, CHUNK))):
             image += part
             total += sums
         if self.mean is not None:

@@ -24,6 +24,7 @@ from ..core.gram import Gram, block, by_columns, picked, product, written
 from ..core.problem import Problem
 from ..core.sampler import Sampler, take
 from ..core.sizes import diagonal
+from ..core.threads import lent
 from ..engine.lines import Lookup, descend
 from .loop import Round
 from .states import held, narrowed, pick_on, picks_so_far, places, put
@@ -258,7 +259,8 @@ class Whole:
         if self.factor is None:
             K = written(self.by)
             K[np.diag_indices(len(K))] += self.lam
-            self.factor, passes = _cholesky(K.T), 1.0  # in Fortran order, so in place
+            with lent(len(K)):
+                self.factor, passes = _cholesky(K.T), 1.0  # in Fortran order, so in place
         if self.factor is None:
             self.indefinite, none = [int(i) for i in self.ids], np.zeros(self.ids.size)
             return Round(passes, 1, none, none, np.ones(self.ids.size, bool))

@@ -11,6 +11,7 @@ the error, up to the single precision that F is kept in: a far tighter figure th
 from __future__ import annotations
 
 import time
+from collections import deque
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,6 +21,7 @@ import scipy.linalg
 from ..core.gram import Gram, block, picked, written
 from ..core.recipes import Scaled
 from ..core.sizes import diagonal
+from ..core.threads import AHEAD, by_threads, lent
 
 BLOCK = 320  # pivots drawn at once
 SPENT = 1e-7  # of the trace: what is left then is rounding
@@ -98,10 +100,8 @@ def pivots(
             break
         chosen, m = drawn[kept], kept.size
         lines = written(replace(picked(g, chosen), kernel=Scaled(g.kernel, unit)), room[:m])
-        if k:
-            lines -= np.ascontiguousarray(mine[:, kept].T) @ F[:k]
         inverse = scipy.linalg.solve_triangular(lower, np.eye(m), lower=True).astype(np.float32)
-        np.matmul(inverse, lines, out=F[k : k + m])
+        _reduce(g, lines, np.ascontiguousarray(mine[:, kept].T), F[:k], inverse, F[k : k + m])
         rest -= np.einsum("ij,ij->j", F[k : k + m], F[k : k + m])
         np.maximum(rest, 0.0, out=rest)
         rest[chosen] = 0.0
@@ -111,8 +111,26 @@ def pivots(
     return inverted(F[:k], unit * lam.reshape(-1, n), room.size, Pivots(F[:k], lam, [], which[:k], left, k / n, unit))
 
 
+def _reduce(g: Gram, lines: np.ndarray, known: np.ndarray, F: np.ndarray, inverse: np.ndarray, out: np.ndarray) -> None:
+    """What F does not yet know of these lines of K, by threads that have some columns each."""
+    n = lines.shape[1]
+
+    def some(i: int) -> None:
+        at = slice(i, i + step)
+        left = lines[:, at] - known @ F[:, at] if len(F) else lines[:, at]
+        np.matmul(inverse, left, out=out[:, at])
+
+    step = -(-n // AHEAD)
+    deque(by_threads(g.pool, some, range(0, n, step), 0), maxlen=0)
+
+
 def inverted(F: np.ndarray, lam: np.ndarray, room: int, made: Pivots) -> Pivots:
     """The Woodbury factors of FᵀF + Λ, with Λ no less than single precision can bear."""
+    with lent(len(F)):
+        return _inverted(F, lam, room, made)
+
+
+def _inverted(F: np.ndarray, lam: np.ndarray, room: int, made: Pivots) -> Pivots:
     inner = made.inner if made.inner.size else squared(F)
     for more in (1.0, 10.0, 100.0, 1e3):
         raised = np.where(lam > 0, np.maximum(lam, more * BEARABLE * _largest(inner)), 0.0)

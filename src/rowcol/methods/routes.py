@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 
@@ -14,6 +15,7 @@ import scipy.sparse as sp
 from ..core.centre import centred_copy, scaled_shift
 from ..core.problem import Problem, answer, ridge_of, shared
 from ..core.problem import some as some_of
+from ..core.threads import lent
 from .choose import SIDE_OF, Choice, after
 from .conjugate import Seen
 from .costs import BY_LINES, gram_passes, sketch_passes
@@ -30,6 +32,7 @@ from .way import Way
 log = logging.getLogger(__name__)
 
 COMPILED = 0.5  # seconds: less is the loading of what was compiled before
+BY_MATRICES = ("direct", "subset", "sketch", "blocks")  # factors and products of matrices: for BLAS and its threads
 ASTRAY = 1e-7  # of ‖β‖ outside the row space, and it is not said to be in it
 
 
@@ -195,20 +198,23 @@ def _take(
         if alpha0 is not None:
             alpha0 = np.divide(alpha0, root, out=np.zeros_like(alpha0), where=root > 0)
     way.compiling = 0.0
-    mover, kind, look, compiling, copied = mover_of(way, given, route, side, choice, beta0, alpha0, seen)
+    unknowns = min(asked.X.shape)
+    with lent(unknowns) if route in BY_MATRICES else nullcontext():
+        mover, kind, look, compiling, copied = mover_of(way, given, route, side, choice, beta0, alpha0, seen)
     if compiling + way.compiling > COMPILED:
         log.info("%.1f s went to compiling, which is kept for the next time", compiling + way.compiling)
-    out = run(
-        given,
-        mover,
-        stop,
-        look_first=look,
-        callback=callback,
-        bar=way.bar,
-        otherwise=_otherwise(way, given, route, side),
-        column2=way.column2,
-        log=way.log,
-    )
+    with lent(unknowns) if route in BY_MATRICES and route != "sketch" else nullcontext():
+        out = run(
+            given,
+            mover,
+            stop,
+            look_first=look,
+            callback=callback,
+            bar=way.bar,
+            otherwise=_otherwise(way, given, route, side),
+            column2=way.column2,
+            log=way.log,
+        )
     if out.column2 is not None and (out.column2 >= 0).all():
         way.column2 = out.column2
     out.compiling, out.sampler = compiling + way.compiling, kind

@@ -21,8 +21,8 @@ from .problems import Dataset
 
 SLOWER = 20  # times the best: one turn is enough to know
 HOPELESS = 50  # times the best, in one call of a search: a rival is given up
-# BLAS' threads wait by running, for some hundredths of a second: who comes next would have half a machine
-REST = 0.1 if os.environ.get("OMP_NUM_THREADS") != "1" else 0.0
+# BLAS' threads wait by running, for a tenth of a second: who comes next would have half a machine
+REST = 0.2 if os.environ.get("OMP_NUM_THREADS") != "1" else 0.0
 SLACK = 1.01  # threads may move the last digits between two runs of one setting
 
 
