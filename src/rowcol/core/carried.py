@@ -77,11 +77,12 @@ class Carried:
     x: Trio
     r: Trio
     y: np.ndarray  # (q, rows)
+    lam: np.ndarray  # Λ
     root: np.ndarray | None  # W^½
 
-    def step(self, at: np.ndarray, d: np.ndarray, lam: np.ndarray, moved: np.ndarray, pace: Pace) -> None:
-        """A step whose block adds d to α at these rows, and `moved` = Kd to all; λ is that of the block's points."""
-        moved[:, at] += lam * d
+    def step(self, at: np.ndarray, d: np.ndarray, moved: np.ndarray, pace: Pace) -> None:
+        """A step whose block adds d to α at some of these rows, and `moved` to Kα."""
+        moved[:, at] += self.lam[at] * d
 
         def take(to: np.ndarray, c: float) -> None:
             to -= c * moved
@@ -136,7 +137,7 @@ class Here(Carried):
         """The entries of a block, and what z leaves at its points."""
         return block(g, at, at), self.r.z[:, at]
 
-    def go(self, g: Gram, at: np.ndarray, d: np.ndarray, lam: np.ndarray, pace: Pace, then: Any) -> Sums:
+    def go(self, g: Gram, at: np.ndarray, d: np.ndarray, pace: Pace, then: Any) -> Sums:
         """A step; `then` is the block after it, for those who have to ask for it."""
-        self.step(at, d, lam, by_columns(g, at, d), pace)
+        self.step(at, d, by_columns(g, at, d), pace)
         return self.sums()

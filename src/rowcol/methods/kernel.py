@@ -150,7 +150,7 @@ class FreshBlocks:
         nu = n / self.size
         beta, gamma = 1 - math.sqrt(self.mu / nu), 1 / math.sqrt(self.mu * nu)
         pace = Pace(beta, gamma, 1 / (1 + gamma * nu))
-        sums = self.carried.go(self.quick, at, d, self.lam[at], pace, self._next())
+        sums = self.carried.go(self.quick, at, d, pace, self._next())
         energy = _energy(sums)
         if not np.isfinite(energy).all() or (energy > self.energy + 10 * np.abs(self.energy) + 1e-300).any():
             self.carried.back()  # single precision, or too much momentum, led away
@@ -307,10 +307,8 @@ def fresh_blocks(
     size = block_size(n)
     # scale-free: λ against the mean of the diagonal
     mu = min(float(lam.mean() / max(diagonal(g).mean(), 1e-300)), size / n)
-    root, ground = None if problem.weight is None else np.sqrt(problem.weight), ground_of(g)
-    carried = (
-        Here(begun(x), begun(r), problem.y, root) if ground is None else There(ground, g, lam, x, r, problem.y, root)
-    )
+    y, root, ground = problem.y, None if problem.weight is None else np.sqrt(problem.weight), ground_of(g)
+    carried = Here(begun(x), begun(r), y, lam, root) if ground is None else There(ground, g, lam, x, r, y, root)
     return FreshBlocks(problem, g, quick, lam, size, np.random.default_rng(seed), carried, np.arange(len(x)), mu)
 
 

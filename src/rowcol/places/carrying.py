@@ -65,14 +65,14 @@ class There:
         self.seen: dict[str, int] = {}
         self.cells: list[Any] = []
         self.turn = 0  # questions since all were given their share
-        self.begin(Carried(self.x, begun(r), y, root))
+        self.begin(self._carried(self.x, begun(r)))
 
     def begin(self, of: Carried) -> None:
         """The workers that are there share this; it travels with the next question."""
         self.x, self.known, self.before = of.x, None, None
         self.ahead = None
         self.seats, self.cells, self.turn = [], [], 0
-        self.changes = [Change("begin", (), (*_thrice(of.x), *_thrice(of.r), of.y, of.root))]
+        self.changes = [Change("begin", (), (*_thrice(of.x), *_thrice(of.r), of.y, of.lam, of.root))]
 
     @property
     def w(self) -> np.ndarray:
@@ -96,10 +96,10 @@ class There:
         small, self.block = self.ground.met(g, at, self.ahead[1].points)
         return small, self.ahead[1].r_z
 
-    def go(self, g: Gram, at: np.ndarray, d: np.ndarray, lam: np.ndarray, pace: Pace, then: np.ndarray) -> Sums:
+    def go(self, g: Gram, at: np.ndarray, d: np.ndarray, pace: Pace, then: np.ndarray) -> Sums:
         """A step, and what the block after it needs."""
         before = self.known
-        found = self._ask(g, Step(self.block, at, d, lam, pace), then)
+        found = self._ask(g, Step(self.block, at, d, pace), then)
         self.x, self.before, self.block = stepped(self.x, pace, at_block(at, d)), before, None
         self.ahead = then, _together([one for _, _, one in found])
         return self.sums()
@@ -140,15 +140,18 @@ class There:
 
     def put(self, told: dict[str, np.ndarray]) -> None:
         """Go on from there."""
-        of = Carried(self.x, self.x, self.y, self.root)
+        of = self._carried(self.x, self.x)
         of.put(told)
         self.begin(of)
+
+    def _carried(self, x: Trio, r: Trio) -> Carried:
+        return Carried(x, r, self.y, self.lam, self.root)
 
     def _whole(self) -> Carried:
         r = np.zeros((3, *self.y.shape))
         for rows, _, part in self._ask(self.by, None, None) if len(self.y) else ():
             r[:, :, rows] = part
-        return Carried(self.x, Trio(r[0], r[1], r[2], r[0]), self.y, self.root)
+        return self._carried(self.x, Trio(r[0], r[1], r[2], r[0]))
 
     def _ask(self, g: Gram, step: Step | None, picks: np.ndarray | None) -> list[tuple[slice, Sums, Any]]:
         """Of every piece: its rows, their sums, and what is known of the picks among them; without picks, residuals."""
@@ -168,7 +171,7 @@ class There:
     def _made_anew(self) -> Carried:
         u = np.concatenate(self.x[:3])
         r = (np.tile(self.y, (3, 1)) - self.lam * u - product(self.by, u)).reshape(3, *self.y.shape)
-        return Carried(self.x, Trio(r[0], r[1], r[2], r[0]), self.y, self.root)
+        return self._carried(self.x, Trio(r[0], r[1], r[2], r[0]))
 
     def _answers(self, g: Gram, step: Step | None, picks: np.ndarray | None) -> list[tuple[slice, Sums, Any]] | None:
         """None if somebody does not know what was carried."""
@@ -270,7 +273,7 @@ def carried_on(cell: Cell | None, given: Any, shared: Any, mine: Any) -> Any:
             piece = pieces[i]
             if step is not None and moved is not None:
                 at = slice(*np.searchsorted(step.at, (start, stop)))
-                piece.step(step.at[at] - start, step.d[:, at], step.lam[at], moved[i], step.pace)
+                piece.step(step.at[at] - start, step.d[:, at], moved[i], step.pace)
             r = piece.r
             told = np.stack(r[:3]) if picks is None else Found(points_of(given, i, picks), r.z[:, picks], r.w[:, picks])
             answer.append((piece.sums(), told))
@@ -278,6 +281,7 @@ def carried_on(cell: Cell | None, given: Any, shared: Any, mine: Any) -> Any:
     return answer
 
 
-def _begun(w: np.ndarray, v: Any, z: Any, r_w: np.ndarray, r_v: Any, r_z: Any, y: np.ndarray, root: Any) -> Carried:
+def _begun(w: Any, v: Any, z: Any, r_w: Any, r_v: Any, r_z: Any, *rest: Any) -> Carried:
+    """None is what is the same as the first."""
     x, r = ((a, a if b is None else b, a if c is None else c, a) for a, b, c in ((w, v, z), (r_w, r_v, r_z)))
-    return Carried(Trio(*x), Trio(*r), y, root)
+    return Carried(Trio(*x), Trio(*r), *rest)

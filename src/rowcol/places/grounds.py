@@ -31,7 +31,6 @@ class Step(NamedTuple):
     block: Any  # its points, or their numbers
     at: np.ndarray
     d: np.ndarray
-    lam: np.ndarray
     pace: Pace
 
 
