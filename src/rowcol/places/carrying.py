@@ -24,6 +24,8 @@ from .grounds import Ground, Seat, Step
 
 log = logging.getLogger(__name__)
 
+NOWHERE = np.empty(0, np.int64)
+
 
 class Change(NamedTuple):
     """Something that is to be done to what workers carry, before the next question."""
@@ -39,6 +41,15 @@ class Found(NamedTuple):
     points: Any
     r_z: np.ndarray
     r_w: np.ndarray
+
+
+class Own(NamedTuple):
+    """What of a question is for one piece only."""
+
+    first: int  # of the block's points
+    at: np.ndarray  # which of its rows these are
+    picks: np.ndarray | None
+    changes: list[tuple]
 
 
 class There:
@@ -82,7 +93,7 @@ class There:
     def sums(self) -> Sums:
         """Of all rows."""
         if self.known is None:
-            self._ask(self.by, None, np.empty(0, np.int64))
+            self._ask(self.by, None, NOWHERE)
         assert self.known is not None
         return self.known
 
@@ -99,7 +110,7 @@ class There:
     def go(self, g: Gram, at: np.ndarray, d: np.ndarray, pace: Pace, then: np.ndarray) -> Sums:
         """A step, and what the block after it needs."""
         before = self.known
-        found = self._ask(g, Step(self.block, at, d, pace), then)
+        found = self._ask(g, Step(self.block, d, pace), then, at)
         self.x, self.before, self.block = stepped(self.x, pace, at_block(at, d)), before, None
         self.ahead = then, _together([one for _, _, one in found])
         return self.sums()
@@ -153,10 +164,12 @@ class There:
             r[:, :, rows] = part
         return self._carried(self.x, Trio(r[0], r[1], r[2], r[0]))
 
-    def _ask(self, g: Gram, step: Step | None, picks: np.ndarray | None) -> list[tuple[slice, Sums, Any]]:
+    def _ask(
+        self, g: Gram, step: Step | None, picks: np.ndarray | None, at: np.ndarray = NOWHERE
+    ) -> list[tuple[slice, Sums, Any]]:
         """Of every piece: its rows, their sums, and what is known of the picks among them; without picks, residuals."""
         for _ in range(TRIES):
-            found = self._answers(g, step, picks)
+            found = self._answers(g, step, picks, at)
             if found is not None:
                 self.changes = []
                 self.known = Sums(*(np.sum([sums[i] for _, sums, _ in found], axis=0) for i in (0, 1)))
@@ -173,7 +186,9 @@ class There:
         r = (np.tile(self.y, (3, 1)) - self.lam * u - product(self.by, u)).reshape(3, *self.y.shape)
         return self._carried(self.x, Trio(r[0], r[1], r[2], r[0]))
 
-    def _answers(self, g: Gram, step: Step | None, picks: np.ndarray | None) -> list[tuple[slice, Sums, Any]] | None:
+    def _answers(
+        self, g: Gram, step: Step | None, picks: np.ndarray | None, at: np.ndarray
+    ) -> list[tuple[slice, Sums, Any]] | None:
         """None if somebody does not know what was carried."""
         crew, ground = self.ground.crew, self.ground
         if not self.cells:
@@ -190,13 +205,8 @@ class There:
                 common[seat.worker] = crew.send(shared, seat.worker)
             elif size <= SMALL:
                 crew.sent += size  # short values travel with every question
-            mine = [(rows.start, rows.stop, *self._own(rows, picks)) for rows in seat.pieces]
-            return seat.worker, (
-                self.cells[i],
-                ground.given(g, seat),
-                common[seat.worker],
-                crew.send(mine, seat.worker),
-            )
+            mine = crew.send([self._own(rows, picks, at) for rows in seat.pieces], seat.worker)
+            return seat.worker, (self.cells[i], ground.given(g, seat), common[seat.worker], mine)
 
         found = []
         for seat, answer in zip(self.seats, crew.ask(carried_on, len(self.seats), question), strict=True):
@@ -205,10 +215,12 @@ class There:
             found += [(rows, *one) for rows, one in zip(seat.pieces, answer, strict=True)]
         return sorted(found, key=lambda one: one[0].start)
 
-    def _own(self, rows: slice, picks: np.ndarray | None) -> tuple[np.ndarray | None, list[tuple]]:
-        """What of the picks, and of all changes, belongs to some rows."""
+    def _own(self, rows: slice, picks: np.ndarray | None, at: np.ndarray) -> Own:
+        """What belongs to some rows, which count from zero there."""
+        first, stop = np.searchsorted(at, (rows.start, rows.stop)).tolist()
         mine = None if picks is None else picks[slice(*np.searchsorted(picks, (rows.start, rows.stop)))] - rows.start
-        return mine, [tuple(cut(a, rows) for a in one.sliced) for one in self.changes]
+        changes = [tuple(cut(a, rows) for a in one.sliced) for one in self.changes]
+        return Own(first, at[first:stop] - rows.start, mine, changes)
 
     def _sit(self) -> None:
         """A cell for everybody who is there, which Dask forgets when it is forgotten here."""
@@ -264,17 +276,16 @@ def carried_on(cell: Cell | None, given: Any, shared: Any, mine: Any) -> Any:
     answer = []
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # it is found, and said
         moved = None if step is None else moved_by(given, step)
-        for i, (start, stop, picks, own) in enumerate(mine):
-            for (name, args), sliced in zip(changes, own, strict=True):
+        for i, own in enumerate(mine):
+            for (name, args), sliced in zip(changes, own.changes, strict=True):
                 if name == "begin":
                     pieces[i] = _begun(*sliced)
                 else:
                     getattr(pieces[i], name)(*args, *sliced)
             piece = pieces[i]
             if step is not None and moved is not None:
-                at = slice(*np.searchsorted(step.at, (start, stop)))
-                piece.step(step.at[at] - start, step.d[:, at], moved[i], step.pace)
-            r = piece.r
+                piece.step(own.at, step.d[:, own.first : own.first + own.at.size], moved[i], step.pace)
+            r, picks = piece.r, own.picks
             told = np.stack(r[:3]) if picks is None else Found(points_of(given, i, picks), r.z[:, picks], r.w[:, picks])
             answer.append((piece.sums(), told))
     cell.turn, cell.pieces, cell.answer = turn, pieces, answer

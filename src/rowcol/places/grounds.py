@@ -29,7 +29,6 @@ class Step(NamedTuple):
     """A block, and what it adds to α."""
 
     block: Any  # its points, or their numbers
-    at: np.ndarray
     d: np.ndarray
     pace: Pace
 
@@ -123,7 +122,7 @@ class Shared:
 
     def met(self, g: Gram, at: np.ndarray, points: Any) -> tuple[np.ndarray, Any]:
         """All points are here, and there."""
-        return block(g, at, at), None
+        return block(g, at, at), at
 
 
 def ground_of(g: Gram) -> Ground | None:
@@ -144,7 +143,7 @@ def _moved_apart(given: Any, step: Step) -> list[np.ndarray]:
 
 def _moved_shared(given: Any, step: Step) -> list[np.ndarray]:
     g, share = given
-    return [bands(some_columns(g, step.at), np.ascontiguousarray(step.d, dtype=g.dtype), share)]
+    return [bands(some_columns(g, step.block), np.ascontiguousarray(step.d, dtype=g.dtype), share)]
 
 
 def _points_apart(given: Any, i: int, picks: np.ndarray) -> Any:
