@@ -15,7 +15,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 import rowcol
 from rowcol.core.carried import NAMES, Carried, Here, Pace, begun
 from rowcol.core.far import Far, grams_of
-from rowcol.core.gram import gram
+from rowcol.core.gram import alone, between, gram, product
 from rowcol.core.kernels import RBF
 from rowcol.core.place import Place
 from rowcol.core.problem import posed
@@ -24,7 +24,7 @@ from rowcol.methods.kernel import block_size, fresh_blocks
 from rowcol.places import opening
 from rowcol.places.carrying import Cell, Lost, Own, There, carried_on
 from rowcol.places.cluster import Spread
-from rowcol.places.crew import Crew, LostError
+from rowcol.places.crew import Crew, LostError, weight
 from rowcol.places.team import Team
 from test_cluster import Killing, client, workers  # noqa: F401 - client is a fixture
 
@@ -286,29 +286,45 @@ def test_answers_are_those_of_points_here_to_the_certificate(client, ground):  #
     assert (apart <= np.array(bounds[:2]) + np.array(bounds[2:])).all()  # k(x, x) = 1
 
 
+def bytes_of_a_step(n, d, parts):
+    """To the workers and back; some blocks are shorter, and after a look residuals are sent: so the median."""
+    assert block_size(n) == 64
+    X, Y, _ = points(n, d, 1)
+    place, marks = placed(X, parts), []
+
+    def watch(now):
+        marks.append((place.sent, place.received))
+        return now.steps >= 12
+
+    rowcol.solve(place, Y[:, 0], callback=watch, **asked(tol=1e-9))
+    assert len(marks) == 12
+    return np.median(np.diff(marks, axis=0), axis=0)
+
+
 @pytest.mark.parametrize("ground", GROUNDS, indirect=True)
-def test_bytes_of_a_step_are_those_of_a_block_whatever_the_number_of_points(client, ground):  # noqa: F811
-    d, parts, travelled = 4, 4, {}
-    for n in (1_000, 2_000):
-        assert block_size(n) == 64
-        X, Y, _ = points(n, d, 1)
-        place, marks = placed(X, parts), []
-
-        def watch(now, place=place, marks=marks):
-            marks.append((place.sent, place.received))
-            return now.steps >= 30
-
-        rowcol.solve(place, Y[:, 0], callback=watch, **asked(tol=1e-9))
-        steps = np.diff(marks, axis=0)
-        assert len(steps) == 29
-        travelled[n] = np.median(steps, axis=0)  # some blocks are shorter, and after a look residuals are sent
-    b, few = 64, 300
-    np.testing.assert_array_equal(travelled[1_000], travelled[2_000])
-    sent, back = travelled[2_000]
-    # to each of two workers: tiles in single precision, padded, or numbers; what is added; whose turn is next
+def test_bytes_of_a_step_are_those_of_a_block_whatever_the_number_of_points(client, ground, monkeypatch):  # noqa: F811
+    b, d, parts, few = 64, 4, 4, 300
+    sent, back = bytes_of_a_step(2_000, d, parts)
+    assert bytes_of_a_step(1_000, d, parts).tolist() == [sent, back]
+    # to each of two workers: tiles in single precision, padded, or numbers; what is added; and whose turn is next
     assert sent <= 2 * (4 * b * (d + 2 + 1) if ground == "apart" else 8 * b) + 2 * 8 * b + 2 * 8 * b + few
     assert back <= (8 * b * d if ground == "apart" else 0) + 2 * 8 * b + 16 * parts + few
-    assert back < 8 * 1_000  # n numbers were more
+    monkeypatch.setattr(movers, "ground_of", lambda g: None)  # if residuals were here, that would be seen
+    some, more = bytes_of_a_step(1_000, d, parts), bytes_of_a_step(2_000, d, parts)
+    assert more[1] >= some[1] + 8 * 1_000
+
+
+def test_a_block_of_points_travels_once_a_product(client):  # noqa: F811
+    rng = np.random.default_rng(0)
+    X, v = rng.standard_normal((1_000, 60)), rng.standard_normal((1, 1_000))
+    place = placed(X, 8)
+    place.room = 24 * 60 * 250
+    g = grams_of(RBF(length_scale=9.0), place, None)(np.float64)
+    assert g.far.blocks() == [(0, 2), (2, 4), (4, 6), (6, 8)]
+    before = place.sent
+    np.testing.assert_allclose(product(g, v), v @ rbf_kernel(X, gamma=1 / 162), rtol=1e-9)
+    once = sum(weight(alone(between(g, X[i : i + 250]))) for i in range(0, 1_000, 250))
+    assert place.sent - before <= 2 * (once + 8 * 1_000) + 4 * 8 * 1_000  # to two workers, with its part of v; and v
 
 
 @pytest.mark.parametrize("ground", GROUNDS, indirect=True)
