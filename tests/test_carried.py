@@ -134,6 +134,7 @@ def test_what_is_carried_is_the_residual_whatever_happens(where, monkeypatch):
     np.testing.assert_allclose(sums.energy, (told["w"] * (y + told["r_w"])).sum(axis=1))
     made.keep(np.array([False]))
     assert made.state()["r_w"].shape == (0, 600)
+    assert not getattr(made.carried, "cells", [])  # workers may forget them
 
 
 @pytest.mark.parametrize("where", GROUNDS)
@@ -351,6 +352,7 @@ class Twice:
     def __call__(self, now):
         self.rounds += 1
         if self.rounds in (3, 40):
+            self.cluster.scale(2 if self.rounds == 3 else 3)
             self.mine.wait_for_workers(2, timeout=60)
             os.kill(sorted(self.mine.run(os.getpid).items())[0][1], signal.SIGKILL)
 
