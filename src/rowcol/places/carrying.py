@@ -183,7 +183,9 @@ class There:
 
     def _made_anew(self) -> Carried:
         u = np.concatenate(self.x[:3])
-        r = (np.tile(self.y, (3, 1)) - self.lam * u - product(self.by, u)).reshape(3, *self.y.shape)
+        image = product(self.by, u)
+        image += self.lam * u
+        r = self.y - image.reshape(3, *self.y.shape)
         return self._carried(self.x, Trio(r[0], r[1], r[2], r[0]))
 
     def _answers(
