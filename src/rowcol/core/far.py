@@ -37,6 +37,17 @@ class Sizes(NamedTuple):
     single: bool
 
 
+@dataclass(frozen=True)
+class _From:
+    """v as parts are sent it: nothing of it for those before a row."""
+
+    v: np.ndarray
+    first: int
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.v[key] if key[-1].start >= self.first else None
+
+
 @dataclass(eq=False)
 class Far:
     """Points elsewhere, and what was seen of them."""
@@ -65,17 +76,17 @@ class Far:
             return np.asarray(sum(place.map(_seen, (near,), (v,), g.pool)))
         out = np.zeros((len(v), g.shape[0]))
         for first, stop in self.blocks():
-            rows, later = slice(int(place.starts[first]), int(place.starts[stop])), range(stop, place.count)
-            block = between(near, self._block(first, stop))
-            mine = v[:, rows]
-            if place.together:  # those who have them do that, too
-                own = place.map(_met, (block, mine), (), g.pool, range(first, stop))
-                out[:, rows] += np.concatenate(list(own), axis=1)
+            rows, asked = slice(int(place.starts[first]), int(place.starts[stop])), range(stop, place.count)
+            block, mine = between(near, self._block(first, stop)), v[:, rows]
+            if place.together:  # those who have the block's own points do that, too: it travels once
+                asked = range(first, place.count)
             else:
                 out[:, rows] += product(replace(block, pool=g.pool), mine)
-            for k, (here, there) in zip(later, place.map(_both, (block, mine), (v,), g.pool, later), strict=True):
-                out[:, rows] += here
+            found = place.map(_both, (block, mine), (_From(v, rows.stop),), g.pool, asked)
+            for k, (here, there) in zip(asked, found, strict=True):
                 out[:, place.rows(k)] += there
+                if here is not None:
+                    out[:, rows] += here
         return out
 
     def columns(self, g: Gram, which: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -199,8 +210,12 @@ def _met(part: Any, pool: Executor | None, g: Gram, v: np.ndarray) -> np.ndarray
     return product(replace(cross(g, part), pool=pool), v)
 
 
-def _both(part: Any, pool: Executor | None, g: Gram, u: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """K(left, part) v, and K(part, left) u."""
+def _both(
+    part: Any, pool: Executor | None, g: Gram, u: np.ndarray, v: np.ndarray | None
+) -> tuple[np.ndarray | None, np.ndarray]:
+    """K(left, part) v, and K(part, left) u; only that where there is no v."""
+    if v is None:
+        return None, _met(part, pool, g, u)
     return two_ways(replace(facing(g, part), pool=pool), u, v)
 
 

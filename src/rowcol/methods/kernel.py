@@ -19,31 +19,26 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
+from ..core.carried import NAMES, Here, Pace, Sums, begun
 from ..core.certify import Evidence
-from ..core.gram import Gram, block, by_columns, picked, product, written
+from ..core.gram import Gram, picked, product, written
 from ..core.problem import Problem
 from ..core.sampler import Sampler, take
 from ..core.sizes import diagonal
 from ..core.threads import lent
 from ..engine.lines import Lookup, descend
+from ..places.carrying import There
+from ..places.grounds import ground_of
 from .loop import Round
-from .states import held, narrowed, pick_on, picks_so_far, places, put
+from .states import held, like, narrowed, pick_on, picks_so_far, places, put
 
 BATCH = 64  # columns of K made at a time, for single steps
-MOVING = ("w", "r_w", "v", "r_v", "z", "r_z", "energy", "best")  # of FreshBlocks
 
 
 def ridge_of(problem: Problem) -> np.ndarray:
     """Λ, one a point: (n,), or (q, n) with zeros at points that do not count for a column."""
     n, w = problem.X.shape[0], problem.weight
     return np.full(n, problem.alpha) if w is None else np.divide(problem.alpha, w, out=np.zeros_like(w), where=w > 0)
-
-
-def _measure(problem: Problem, ids: np.ndarray, r: np.ndarray) -> np.ndarray:
-    """‖W^½r‖ / ‖W^½y‖."""
-    root = 1.0 if problem.weight is None else np.sqrt(problem.weight)
-    size = np.maximum(np.linalg.norm(root * problem.y[ids], axis=1), 1e-300)
-    return np.linalg.norm(root * r, axis=1) / size
 
 
 @dataclass
@@ -111,7 +106,10 @@ class Points:
 
 @dataclass
 class FreshBlocks:
-    """Steps on random blocks of points with Nesterov's momentum, begun anew when the energy rises: a `Mover`."""
+    """Steps on random blocks of points with Nesterov's momentum, begun anew when the energy rises: a `Mover`.
+
+    α, its companions and their residuals are carried here, or on the workers of a cluster.
+    """
 
     problem: Problem
     by: Any  # the exact Gram
@@ -119,14 +117,9 @@ class FreshBlocks:
     lam: np.ndarray
     size: int
     rng: np.random.Generator
-    w: np.ndarray  # (q, n) α; v and z are its companions, and r_* their residuals
-    r_w: np.ndarray
+    carried: Here | There
     ids: np.ndarray
     mu: float
-    v: np.ndarray = field(init=False)
-    r_v: np.ndarray = field(init=False)
-    z: np.ndarray = field(init=False)
-    r_z: np.ndarray = field(init=False)
     energy: np.ndarray = field(init=False)
     order: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
     best: np.ndarray = field(init=False)  # certificates of the last look
@@ -135,84 +128,70 @@ class FreshBlocks:
     needs_solution: bool = False
 
     def __post_init__(self) -> None:
-        self._restart(np.ones(self.ids.size, bool), fresh=True)
-        self.energy = self._energy()
+        self.energy = _energy(self.carried.sums())
         self.best = np.full(self.ids.size, np.inf)
 
-    def _energy(self) -> np.ndarray:
-        """½αᵀAα − yᵀα = −½αᵀ(y + r)."""
-        return -0.5 * np.einsum("qi,qi->q", self.w, self.problem.y[self.ids] + self.r_w)
-
-    def _restart(self, which: np.ndarray, fresh: bool = False) -> None:
-        if fresh:
-            self.v, self.r_v, self.z, self.r_z = self.w.copy(), self.r_w.copy(), self.w.copy(), self.r_w.copy()
-            return
-        for name in ("v", "z"):
-            getattr(self, name)[which] = self.w[which]
-            getattr(self, "r_" + name)[which] = self.r_w[which]
+    def _next(self) -> np.ndarray:
+        """The points of the block to come."""
+        if self.order.size < self.size:
+            self.order = np.concatenate([self.order, self.rng.permutation(self.by.shape[0])])
+        return np.unique(self.order[: self.size])
 
     def advance(self, room: float, deadline: float) -> Round:
         """One block."""
-        n = self.by.shape[0]
-        if self.order.size < self.size:
-            self.order = np.concatenate([self.order, self.rng.permutation(n)])
-        at, self.order = np.unique(self.order[: self.size]), self.order[self.size :]
-        small = block(self.quick, at, at)
+        n, at = self.by.shape[0], self._next()
+        self.order = self.order[self.size :]
+        small, left = self.carried.meet(self.quick, at)
         small[np.diag_indices(at.size)] += self.lam[at]
         factor = _cholesky(small)
         if factor is None:
+            self.carried.restart(np.ones(self.ids.size, bool))
             return self._give_way(0.0, indefinite=True)
-        d = scipy.linalg.cho_solve(factor, self.r_z[:, at].T).T  # what the block adds to α
-        moved = by_columns(self.quick, at, d)
-        moved[:, at] += self.lam[at] * d
+        d = scipy.linalg.cho_solve(factor, left.T).T  # what the block adds to α
         nu = n / self.size
         beta, gamma = 1 - math.sqrt(self.mu / nu), 1 / math.sqrt(self.mu * nu)
-        a = 1 / (1 + gamma * nu)
-        before = self.w, self.r_w
-        self.w, self.r_w = self.z.copy(), self.r_z - moved
-        self.w[:, at] += d
-        self.v = beta * self.v + (1 - beta) * self.z
-        self.r_v = beta * self.r_v + (1 - beta) * self.r_z - gamma * moved
-        self.v[:, at] += gamma * d
-        self.z, self.r_z = a * self.v + (1 - a) * self.w, a * self.r_v + (1 - a) * self.r_w
-        energy = self._energy()
+        pace = Pace(beta, gamma, 1 / (1 + gamma * nu))
+        sums = self.carried.go(self.quick, at, d, pace, self._next())
+        energy = _energy(sums)
         if not np.isfinite(energy).all() or (energy > self.energy + 10 * np.abs(self.energy) + 1e-300).any():
-            self.w, self.r_w = before  # single precision, or too much momentum, led away
+            self.carried.back()  # single precision, or too much momentum, led away
             return self._give_way(at.size / n, indefinite=False)
         gain = 2 * (self.energy - energy)
         if (energy > self.energy).any():
-            self._restart(energy > self.energy)
+            self.carried.restart(energy > self.energy)
         self.energy = energy
-        return Round(at.size / n, 1, gain, _measure(self.problem, self.ids, self.r_w))
+        return Round(at.size / n, 1, gain, self._measure(sums))
+
+    def _measure(self, sums: Sums) -> np.ndarray:
+        """‖W^½r‖ / ‖W^½y‖."""
+        root = 1.0 if self.problem.weight is None else np.sqrt(self.problem.weight)
+        size = np.maximum(np.linalg.norm(root * self.problem.y[self.ids], axis=1), 1e-300)
+        return np.sqrt(sums.left2) / size
 
     def _give_way(self, passes: float, indefinite: bool) -> Round:
         """Single precision may be to blame: begin anew in double. If it was double already, there is no going on."""
         none, last = np.zeros(self.ids.size), self.quick is self.by
         self.quick, self.indefinite = self.by, [int(i) for i in self.ids] if last and indefinite else []
-        self._restart(np.ones(self.ids.size, bool))
-        estimate = none if last else _measure(self.problem, self.ids, self.r_w)
+        estimate = none if last else self._measure(self.carried.sums())
         return Round(passes, 1, none, estimate, np.full(self.ids.size, last))
 
     def answers(self) -> tuple[np.ndarray, np.ndarray | None]:
         """α."""
-        return self.w, None
+        return self.carried.w, None
 
     def learn(self, place: int, evidence: Evidence, k: int) -> None:
         """The carried residual drifts by the single precision of tiles: begin anew from the true one."""
-        self.r_w[place] = evidence.residual[k] - self.lam * self.w[place]
+        self.carried.fresh(place, evidence.residual[k] - self.lam * self.carried.w[place])
         value = evidence.certificates[k].value
         if value > 0.7 * self.best[place]:
             self.quick = self.by  # single precision is exhausted
         self.best[place] = min(value, self.best[place])
-        which = np.zeros(self.ids.size, bool)
-        which[place] = True
-        self._restart(which)
-        self.energy = self._energy()
+        self.energy = _energy(self.carried.sums())
 
     def keep(self, mask: np.ndarray) -> None:
         """Go on with some right-hand sides only."""
-        for name in ("w", "r_w", "v", "r_v", "z", "r_z", "energy", "ids", "best"):
-            setattr(self, name, getattr(self, name)[mask])
+        self.carried.keep(mask)
+        self.energy, self.ids, self.best = self.energy[mask], self.ids[mask], self.best[mask]
 
     def column_norms(self) -> np.ndarray | None:
         """Not needed."""
@@ -220,16 +199,22 @@ class FreshBlocks:
 
     def state(self) -> dict[str, Any] | None:
         """α, its companions and the blocks to come."""
-        told = held(self, "ids", "order", "indefinite", *MOVING) | {"exact": self.quick is self.by}
-        return told | {"random": dict(self.rng.bit_generator.state)}
+        told = held(self, "ids", "order", "indefinite", "energy", "best") | self.carried.told()
+        return told | {"exact": self.quick is self.by, "random": dict(self.rng.bit_generator.state)}
 
     def restore(self, told: dict[str, Any]) -> None:
         """Go on from there."""
         narrowed(self, told)
-        put(self, told, "indefinite", *MOVING)
+        put(self, told, "indefinite", "energy", "best")
+        self.carried.put({name: like(told[name], self.carried.w.shape) for name in NAMES})
         self.order = places(told["order"], self.by.shape[0], 2 * self.by.shape[0])
         self.quick = self.by if told["exact"] else self.quick
         self.rng.bit_generator.state = told["random"]
+
+
+def _energy(sums: Sums) -> np.ndarray:
+    """½αᵀAα − yᵀα = −½αᵀ(y + r)."""
+    return -0.5 * sums.energy
 
 
 @dataclass
@@ -324,7 +309,9 @@ def fresh_blocks(
     size = block_size(n)
     # scale-free: λ against the mean of the diagonal
     mu = min(float(lam.mean() / max(diagonal(g).mean(), 1e-300)), size / n)
-    return FreshBlocks(problem, g, quick, lam, size, np.random.default_rng(seed), x, r, np.arange(len(x)), mu)
+    y, root, ground = problem.y, None if problem.weight is None else np.sqrt(problem.weight), ground_of(g)
+    carried = Here(begun(x), begun(r), y, lam, root) if ground is None else There(ground, g, lam, x, r, y, root)
+    return FreshBlocks(problem, g, quick, lam, size, np.random.default_rng(seed), carried, np.arange(len(x)), mu)
 
 
 def block_size(n: int) -> int:

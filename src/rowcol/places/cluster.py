@@ -63,7 +63,7 @@ class Spread(Place):
         which: Sequence[int] | None = None,
     ) -> Iterator[Any]:
         """f of every part, or of some, where that part is."""
-        self._settle()
+        self.settle()
         common: dict[str, Any] = {}
         parts = range(self.count) if which is None else which
 
@@ -71,7 +71,7 @@ class Spread(Place):
             k = parts[i]
             if again:  # whoever was lost may have had what was sent
                 common.clear()
-                self._settle()
+                self.settle()
             worker = self.owners[k]
             if worker not in common:
                 common[worker] = self.crew.send(shared, worker)
@@ -102,7 +102,7 @@ class Spread(Place):
         arguments = source, want, self.dtype, self.told(k)
         return self.crew.client.submit(_fitting, *arguments, key=key, pure=False, **where)
 
-    def _settle(self) -> None:
+    def settle(self) -> None:
         """Who has which part; those of the busiest go to workers that have come since."""
         from distributed import wait
 

@@ -26,7 +26,7 @@ class Team:
 
     def product(self, g: Gram, v: np.ndarray, columns: np.ndarray | None = None) -> np.ndarray:
         """K v, or K[:, columns] v."""
-        seats, starts = self._seats(), bands_of(g)
+        seats, starts = self.seats(), bands_of(g)
         count, many = len(starts) - 1, min(len(seats), len(starts) - 1)
         if columns is None:  # long rows of tiles and short ones, by turns
             turns = [[*range(many), *reversed(range(many))][b % (2 * many)] for b in range(count)]
@@ -39,24 +39,25 @@ class Team:
         def question(i: int, again: bool) -> tuple[str | None, tuple]:
             if again:
                 common.clear()
-                seats[:] = self._seats()
+                seats[:] = self.seats()
             worker = seats[i % len(seats)]
             if worker not in common:
                 common[worker] = self.crew.send((v, columns), worker)
-            return worker, (self._points(g, worker), shares[i], common[worker])
+            return worker, (self.points_at(g, worker), shares[i], common[worker])
 
         out = np.zeros((len(v), g.shape[0]))
         for share, part in zip(shares, self.crew.ask(kernel_product, many, question), strict=True):
             out[:, starts[share[0]] : starts[share[0]] + part.shape[1]] += part
         return out
 
-    def _seats(self) -> list[str]:
+    def seats(self) -> list[str]:
         """A worker for each of its threads; what was sent to those who left is forgotten."""
         workers = self.crew.workers()
         self.points = {key: one for key, one in self.points.items() if key[0] in workers}
         return [worker for worker, threads in workers.items() for _ in range(threads)]
 
-    def _points(self, g: Gram, worker: str) -> Any:
+    def points_at(self, g: Gram, worker: str) -> Any:
+        """Where a worker has the points, which it is sent the first time."""
         key = worker, id(g)
         if key not in self.points:
             if not any(one is g for one in self.known):
