@@ -119,6 +119,11 @@ class Trial:
             self.found["wrong"].append(f"{name}: used {type(wrong).__name__}: {wrong}"[:900])
 
 
+def resident():
+    """MB of this process that are in memory now."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() >> 20
+
+
 def room(more):
     """Let this process have so many bytes more, and tell its largest size so far, in kB."""
     now = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
@@ -139,6 +144,7 @@ def tried(name, runs, seed=0, more=2 << 30):
             suffix, one = seeds[k % len(seeds)]
             trial.open(door.forge(one, random.Random(k), one)[1], "warm", suffix, watched=False)
         before, found, usage, began = set(os.listdir(folder)), trial.found, room(more), time.perf_counter()
+        held = resident()
         found |= {"accepted": 0, "used": 0, "kinds": collections.Counter(), "errors": collections.Counter()}
         found |= {"slowest": 0.0, "wrong": [one for one in found["wrong"] if name != "traps"]}
         for k in range(runs):
@@ -156,6 +162,7 @@ def tried(name, runs, seed=0, more=2 << 30):
             "seconds": time.perf_counter() - began,
         }
         found |= {"left": sorted(set(os.listdir(folder)) - before), "size": usage // 1024}
+        found |= {"held": resident() - held}
         return found | {"grown": (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - usage) // 1024}
 
 
