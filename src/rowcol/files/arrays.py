@@ -40,7 +40,10 @@ def arrays_from(path: Path) -> dict[str, Any]:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as held:
             if "format" in held.files:
                 return {"X": within(sp.load_npz(path), path)}
-            return {key: held[key] for key in held.files}
+            found = {key: held[key] for key in held.files}
+            if not all(isinstance(one, np.ndarray) for one in found.values()):  # else NumPy gives the bytes
+                raise ValueError("it holds something that is no array")
+            return found
     if name.endswith(".mat"):
         with open(path, "rb") as file:
             if is_hdf5(file.read(128)):  # which lies the other way round
