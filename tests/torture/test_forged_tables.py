@@ -218,3 +218,10 @@ def test_rows_without_number_and_feather_of_old(tmp_path, monkeypatch):
     monkeypatch.setattr(arrow, "FREE", 0)
     pa.parquet.write_table(pa.table({"n": np.zeros(3_000_000)}), tmp_path / "forged.parquet")
     refused(tmp_path / "forged.parquet", table_from, "24,000,000 bytes, more than the file can hold")
+
+
+def test_members_of_an_npz_that_are_no_arrays(tmp_path):
+    path = tmp_path / "forged.npz"
+    path.write_bytes(doors.zip_of({"X.npy": b"no array"}))
+    refused(path, matrix_from, "no array")
+    refused(path, table_from, "no array")
