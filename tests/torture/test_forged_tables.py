@@ -14,6 +14,7 @@ import pytest
 import scipy.io
 import scipy.sparse as sp
 
+import rowcol
 from rowcol.files import arrow, plain
 from rowcol.files.arrays import arrays_from
 from rowcol.files.matlab import variables
@@ -225,3 +226,36 @@ def test_members_of_an_npz_that_are_no_arrays(tmp_path):
     path.write_bytes(doors.zip_of({"X.npy": b"no array"}))
     refused(path, matrix_from, "no array")
     refused(path, table_from, "no array")
+
+
+# --- files in chunks -------------------------------------------------------------------------------------------------
+
+
+def test_chunks_of_hdf5_do_not_follow_links_to_other_files(tmp_path):
+    import h5py
+
+    doors.hdf5(tmp_path / "other.h5", A)
+    with h5py.File(tmp_path / "forged.h5", "w") as file:
+        file["own"] = A
+        file["linked"] = h5py.ExternalLink("other.h5", "X")
+        layout = h5py.VirtualLayout(A.shape, A.dtype)
+        layout[:] = h5py.VirtualSource(str(tmp_path / "other.h5"), "X", A.shape)
+    np.testing.assert_array_equal(next(rowcol.chunks(tmp_path / "forged.h5").X.parts())[1], A)
+    for name in ("linked", "/linked"):
+        with pytest.raises(ValueError, match=r"forged.h5: .*others are not followed"):
+            rowcol.chunks(tmp_path / "forged.h5", name=name)
+    with h5py.File(tmp_path / "forged.h5", "a") as file:
+        file.create_virtual_dataset("virtual", layout)
+    with pytest.raises(ValueError, match="others are not followed"):
+        rowcol.chunks(tmp_path / "forged.h5", name="virtual")
+    (tmp_path / "forged.h5").write_bytes(b"\x89HDF\r\n\x1a\n")
+    refused(tmp_path / "forged.h5", rowcol.chunks, "cannot be read as HDF5")
+
+
+def test_chunks_of_arrow_do_not_read_beyond_their_buffers(tmp_path):
+    path = tmp_path / "forged.arrow"
+    pa.feather.write_feather(pa.table({"a": A[:, 0]}), path, compression="uncompressed")
+    raw = path.read_bytes()
+    path.write_bytes(raw.replace(struct.pack("<q", 6), struct.pack("<q", 10**5)))  # values, and rows
+    with pytest.raises(ValueError, match=r"^forged.arrow: .*Buffer"):
+        list(rowcol.chunks(path).X.parts())
