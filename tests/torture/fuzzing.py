@@ -119,6 +119,11 @@ class Trial:
             self.found["wrong"].append(f"{name}: used {type(wrong).__name__}: {wrong}"[:900])
 
 
+def resident():
+    """MB of this process that are in memory now."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() >> 20
+
+
 def room(more):
     """Let this process have so many bytes more, and tell its largest size so far, in kB."""
     now = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
@@ -126,37 +131,53 @@ def room(more):
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
-def tried(name, runs, seed=0, more=2 << 30):
+def ready(name, folder):
+    """A door with its good files, tried, and with forged ones that do not count: what is loaded late is loaded now."""
+    door = doors.DOORS[name]
+    seeds = list(door.seeds(folder))
+    trial = Trial(door, str(folder))
+    for k, (suffix, one) in enumerate(seeds):
+        trial.open(door.whole(one), f"good {k}", suffix, watched=False)
+    trial.found["fine"] = trial.found["accepted"]
+    trial.found["suffixes"] = [suffix for suffix, _ in seeds]
+    for k in range(WARM * len(seeds) if name != "traps" else 0):
+        suffix, one = seeds[k % len(seeds)]
+        trial.open(door.forge(one, random.Random(k), one)[1], "warm", suffix, watched=False)
+    if name == "traps":
+        trial.found["wrong"].clear()
+    return trial, seeds
+
+
+def begun(trial, more=2 << 30):
+    """From here on it counts, with so much memory besides what there is: how it was at the start."""
+    found = trial.found
+    found |= {"accepted": 0, "used": 0, "kinds": collections.Counter(), "errors": collections.Counter(), "slowest": 0.0}
+    return set(os.listdir(trial.folder)), room(more), resident(), time.perf_counter()
+
+
+def ended(trial, start, own=frozenset()):
+    """What was found since."""
+    before, usage, held, began = start
+    found = trial.found | {"runs": sum(trial.found["kinds"].values()), "seconds": time.perf_counter() - began}
+    found |= {"left": sorted(set(os.listdir(trial.folder)) - before - own), "size": usage // 1024}
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - usage) // 1024
+    return found | {"grown": grown, "held": resident() - held}
+
+
+def tried(name, runs, seed=0):
     """Open so many forged files by one door, and tell."""
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as folder:
-        folder, door = os.path.realpath(folder), doors.DOORS[name]
-        seeds = list(door.seeds(Path(folder)))
-        trial = Trial(door, folder)
-        for k, (suffix, one) in enumerate(seeds):
-            trial.open(door.whole(one), f"good {k}", suffix, watched=False)
-        fine = trial.found["accepted"]
-        for k in range(WARM * len(seeds) if name != "traps" else 0):
-            suffix, one = seeds[k % len(seeds)]
-            trial.open(door.forge(one, random.Random(k), one)[1], "warm", suffix, watched=False)
-        before, found, usage, began = set(os.listdir(folder)), trial.found, room(more), time.perf_counter()
-        found |= {"accepted": 0, "used": 0, "kinds": collections.Counter(), "errors": collections.Counter()}
-        found |= {"slowest": 0.0, "wrong": [one for one in found["wrong"] if name != "traps"]}
+        trial, seeds = ready(name, Path(os.path.realpath(folder)))
+        start = begun(trial)
         for k in range(runs):
             draw = random.Random(f"{seed} {k}")
             suffix, one = draw.choice(seeds) if name != "traps" else seeds[k % len(seeds)]
-            kind, raw = door.forge(one, draw, draw.choice(seeds)[1])
-            found["kinds"][kind] += 1
+            kind, raw = trial.door.forge(one, draw, draw.choice(seeds)[1])
+            trial.found["kinds"][kind] += 1
             trial.open(raw, f"{name} {seed} {k} {kind}{suffix}", suffix)
-            if len(found["wrong"]) > MARGIN:
+            if len(trial.found["wrong"]) > MARGIN:
                 break
-        found |= {
-            "fine": fine,
-            "suffixes": [suffix for suffix, _ in seeds],
-            "runs": sum(found["kinds"].values()),
-            "seconds": time.perf_counter() - began,
-        }
-        found |= {"left": sorted(set(os.listdir(folder)) - before), "size": usage // 1024}
-        return found | {"grown": (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - usage) // 1024}
+        return ended(trial, start)
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ from .common import (
     app,
     jsonable,
     note,
+    one_line,
     reportable,
     say,
     say_json,
@@ -99,7 +100,7 @@ def bench(
             task = bar.add_task("")
             for make in problems:
                 began, data = time.perf_counter(), make()
-                bar.update(task, description=data.name)
+                bar.update(task, description=one_line(data.name))
                 records = compare(data, budget=budget, watch=interrupt)
                 if not records:
                     break

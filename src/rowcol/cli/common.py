@@ -301,11 +301,17 @@ def reportable(path: Path | None) -> None:
 
 
 def write_rows(path: Path | None, head: list[str], rows: Iterator[list[Any]]) -> None:
-    """Rows as .csv or .tsv, whole or not at all; on stdout without a path, or if it is `-`."""
+    """Rows as .csv or .tsv, whole or not at all; on stdout without a path, or if it is `-`.
+
+    A file or a pipe has texts as they are; a terminal is not told to do what they say.
+    """
     from ..files.writing import written
 
     if path is None or str(path) == "-":
-        csv.writer(sys.stdout, lineterminator="\n").writerows([head, *rows])
+        shown: Any = (head, *rows)
+        if sys.stdout.isatty():
+            shown = ([one_line(one) if isinstance(one, str) else one for one in row] for row in shown)
+        csv.writer(sys.stdout, lineterminator="\n").writerows(shown)
         sys.stdout.flush()
         return
     separator = "\t" if path.suffix == ".tsv" else ","

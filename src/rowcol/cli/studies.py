@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +11,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from .common import Verbose, answering, app, reportable, say
+from .common import Verbose, answering, app, one_line, reportable, say, say_json
 
 
 @app.command()
@@ -69,15 +68,15 @@ def study(
                 random_state=random_state,
                 name=name,
                 progress=lambda done, all_, title: bar.update(
-                    task, completed=done, total=all_, description=escape(title)
+                    task, completed=done, total=all_, description=escape(one_line(title))
                 ),
             )
         if as_json:
-            say(json.dumps(found.to_dict(), allow_nan=False, ensure_ascii=False))
+            say_json(found.to_dict())
         else:
             _show(found)
             written = report(found, out)
-            Console().print(f"Look at {written}", markup=False, highlight=False, soft_wrap=True)
+            say(f"Look at {one_line(written)}")
     raise typer.Exit(0 if found.ok else 1)
 
 
@@ -88,7 +87,7 @@ def _show(found: Any) -> None:
         table.add_column(head, overflow="fold")
     for part in found.parts:
         table.add_section()
-        table.add_row("", part.title, "", "", style="bold")
+        table.add_row("", _plain(part.title), "", "", style="bold")
         for claim in part.claims:
             mark = "✓" if claim.holds else "✗"
             row = [_plain(cell) for cell in (claim.says, claim.predicted, claim.measured)]
@@ -102,7 +101,7 @@ def _show(found: Any) -> None:
 def _plain(text: str) -> Any:
     from rich.text import Text
 
-    return Text(text)  # never markup: names come from files
+    return Text(one_line(text))  # never markup: names come from files
 
 
 @app.command()
@@ -122,4 +121,4 @@ def report(
         if source.suffix != ".json":
             raise ValueError(f"{source.name} is no benchmark's .json; a solve or a fit is reported by its own --html")
         written = write(source, out)
-    Console().print(f"Look at {written}", markup=False, highlight=False, soft_wrap=True)
+    say(f"Look at {one_line(written)}")

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.io
 import scipy.sparse as sp
 
+from ..core.sparse import checked
+from .matlab import SWELL, is_hdf5, variables
+
 ARRAYS = (".npz", ".mat", ".h5", ".hdf5")
-SWELL = 1100  # no compression that HDF5 or gzip have makes more of a byte: what declares more is forged
+LINES = 16_000_000  # rows and columns that a sparse matrix may have without a word about them in its file
 
 
 def needed(module: str, for_what: str) -> Any:
@@ -37,26 +39,27 @@ def arrays_from(path: Path) -> dict[str, Any]:
     if name.endswith(".npz"):
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as held:
             if "format" in held.files:
-                return {"X": within(sp.load_npz(path))}
-            return {key: held[key] for key in held.files}
+                return {"X": within(sp.load_npz(path), path)}
+            found = {key: held[key] for key in held.files}
+            if not all(isinstance(one, np.ndarray) for one in found.values()):  # else NumPy gives the bytes
+                raise ValueError("it holds something that is no array")
+            return found
     if name.endswith(".mat"):
-        try:
-            found = scipy.io.loadmat(path)
-        except NotImplementedError:  # from MATLAB 7.3 on it is HDF5, which lies the other way round
-            return {key: np.ascontiguousarray(value.T) for key, value in _datasets(path).items()}
-        return {key: within(value) for key, value in found.items() if not key.startswith("__") and _is_numbers(value)}
+        with open(path, "rb") as file:
+            if is_hdf5(file.read(128)):  # which lies the other way round
+                return {key: np.ascontiguousarray(value.T) for key, value in _datasets(path).items()}
+        found = variables(path.read_bytes())
+        return {
+            key: within(value, path) for key, value in found.items() if sp.issparse(value) or value.dtype.kind != "c"
+        }
     return _datasets(path)
 
 
-def within(X: Any) -> Any:
+def within(X: Any, path: Path) -> Any:
     """An array whose places lie within its shape, if it is sparse: compiled code does not look, and a file may lie."""
-    if sp.issparse(X) and X.format in ("csr", "csc", "bsr"):
-        X.check_format(full_check=True)
-    return X
-
-
-def _is_numbers(value: Any) -> bool:
-    return sp.issparse(value) or (isinstance(value, np.ndarray) and value.dtype.kind in "biuf")
+    if sp.issparse(X) and sum(X.shape) > LINES + SWELL * path.stat().st_size:
+        raise ValueError(f"it declares {X.shape[0]:,} x {X.shape[1]:,}, more than the file can hold")
+    return checked(X) if sp.issparse(X) and X.format in ("csr", "csc", "bsr") else X
 
 
 def _datasets(path: Path) -> dict[str, np.ndarray]:

@@ -10,9 +10,8 @@ from typing import IO, Any
 import numpy as np
 import scipy.sparse as sp
 
-from .arrays import SWELL
+from .arrays import LINES, SWELL
 
-LINES = 16_000_000  # rows and columns that a file may have without a word about them
 WIDTH = {"real": 1, "double": 1, "integer": 1, "unsigned-integer": 1, "complex": 2, "pattern": 0}
 SYMMETRIES = ("general", "symmetric", "skew-symmetric", "hermitian")
 

@@ -26,6 +26,7 @@ import scipy.sparse as sp
 
 from ..core import kernels, recipes
 from ..core.certify import Certificate
+from ..core.sparse import checked
 from ..methods.choose import Plan
 from ..methods.result import History, Result, Status
 
@@ -176,7 +177,7 @@ class Unpacking:
         # nothing in the file says so many rows and columns, and turned round it takes them; places may be copied
         self.allow(sum(one.nbytes for one in parts) + 8 * (shape[0] + shape[1]))
         out = kind(tuple(parts), shape=shape)
-        out.check_format(full_check=True)  # compiled code does not look whether a place is within the shape
+        checked(out)  # compiled code does not look whether a place is within the shape
         return out
 
     def _status(self, told: dict) -> Status:

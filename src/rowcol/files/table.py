@@ -15,6 +15,7 @@ import scipy.sparse as sp
 
 from ..core.words import first_line
 from .arrays import ARRAYS, arrays_from, needed
+from .arrow import arrow_frame
 from .delimited import WIDE, PlainError, check_commas, head_of, wide_columns
 from .market import market
 
@@ -24,6 +25,7 @@ TEXT = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 ARROW = (".parquet", ".arrow", ".feather")
 SVM = (".svmlight", ".svm", ".libsvm")
 NEAR = 5_000  # columns whose names are compared with one that is not there
+COLUMNS = 1 << 20  # that a sparse table may have besides one for each byte of its file: each takes a name
 EXACT = 2.0**53  # whole numbers up to here are themselves as float64
 KINDS = (*TEXT, *ARROW, ".npy", *ARRAYS, ".mtx", ".mtx.gz", *SVM)
 
@@ -178,9 +180,7 @@ def _frame(path: Path, needs: tuple[str, ...], decimal: str) -> Table:
             return Table(tuple(names), values, text, path.name, _unnamed(names))
         frame = _text_frame(path, head.separator, head.packed, decimal)
     else:
-        pandas = needed("pandas", f"{path.name}, a table,")
-        needed("pyarrow", f"{path.name}, an Arrow table,")
-        frame = pandas.read_parquet(path) if name.endswith(".parquet") else _arrow(path)
+        frame = arrow_frame(path)
         frame = frame.reset_index() if frame.index.name is not None else frame
     return _parted(frame, path)
 
@@ -253,16 +253,6 @@ def _parted(frame: Any, path: Path) -> Table:
     return Table(tuple(numbers.columns), values, text, path.name, notes)
 
 
-def _arrow(path: Path) -> Any:
-    """Arrow's file format, which feather is, or its stream format."""
-    ipc, arrow = needed("pyarrow.ipc", path.name), needed("pyarrow", path.name)
-    try:
-        return needed("pyarrow.feather", path.name).read_table(path).to_pandas()
-    except arrow.ArrowInvalid:
-        with ipc.open_stream(path.read_bytes()) as stream:
-            return stream.read_all().to_pandas()
-
-
 # --- arrays as tables ------------------------------------------------------------------------------------------------
 
 
@@ -302,6 +292,8 @@ def _together(held: dict[str, Any], path: Path) -> Table:
             shapes = ", ".join(f"{k} {v.shape}" for k, v in held.items())
             raise PlainError(f"{path.name}: arrays of a table have a row for each of its rows; here are {shapes}")
         part = value.reshape((rows, 1)) if value.ndim == 1 else value
+        if part.shape[1] > COLUMNS + path.stat().st_size:
+            raise PlainError(f"{path.name}: {key} declares {part.shape[1]:,} columns, more than the file can hold")
         parts.append(part)
         # a single array has numbered columns also if it has one
         alone = part.shape[1] == 1 and len(held) > 1

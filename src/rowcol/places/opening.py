@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from ..core.place import Place
 from ..core.problem import precision
-from ..core.words import cut, shown
+from ..core.words import cut, first_line, shown
 from .chunks import Filed, Sliced, flowing, within
 from .cluster import Spread, is_dask, spread
 from .tables import tables
@@ -123,13 +123,20 @@ def _opened(path: Path, name: str | None) -> Any:
         import h5py
     except ImportError as missing:
         raise ImportError("HDF5 files need h5py: pip install 'rowcol[files]'") from missing
-    file = h5py.File(path, "r")
-    held = [key for key, one in file.items() if isinstance(one, h5py.Dataset)]
+    try:
+        file = h5py.File(path, "r")
+    except OSError as wrong:
+        raise ValueError(f"{path.name} cannot be read as HDF5: {first_line(wrong)}") from wrong
+    own = [key for key in file if isinstance(file.get(key, getlink=True), h5py.HardLink)]  # not those to other files
+    held = [key for key in own if isinstance(file[key], h5py.Dataset)]
     if name is None and len(held) != 1:
         raise ValueError(f"{path.name} holds {', '.join(held) or 'nothing'}: say which by name=")
     if (name or held[0]) not in file:
         raise ValueError(f"{path.name} has no {name!r}: it holds {', '.join(held) or 'nothing'}")
-    return file[name or held[0]]
+    found = file[name or held[0]]
+    if not isinstance(found, h5py.Dataset) or found.file != file or found.is_virtual or found.external:
+        raise ValueError(f"{path.name}: {name or held[0]} is no array of this file: others are not followed")
+    return found
 
 
 def _array(source: Any, rows: int | None) -> Place:
