@@ -6,7 +6,8 @@ import pytest
 import rowcol
 from rowcol.core.products import products
 from rowcol.methods import direct
-from rowcol.methods.factor import quick_gram
+from rowcol.methods.direct import Direct
+from rowcol.methods.factor import Factor, quick_gram
 
 SHAPE = (20_000, 60)
 
@@ -117,3 +118,17 @@ def test_a_factor_that_is_kept_is_made_in_double_precision(taken, rng):
     assert not any(taken)
     rowcol.solve(X, y, alpha=0.0, method="direct", tol=1e-3)
     assert not any(taken)
+
+
+def test_what_a_factor_leaves_is_corrected_and_not_solved_anew(monkeypatch):
+    """A look found it, so a correction costs nothing but the next look."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((20_000, 100))
+    y = X @ rng.standard_normal(100) + rng.standard_normal(20_000)
+    solved, solve, apply = [], Direct._solve, Factor.apply
+    monkeypatch.setattr(Direct, "_solve", lambda self, safely: solved.append(safely) or solve(self, safely))
+    monkeypatch.setattr(Factor, "apply", lambda self, *args: apply(self, *args) * (1 + 1e-4))
+    result = rowcol.solve(X, y, method="direct", tol=1e-7)
+    assert result.success
+    assert solved == [False]
+    np.testing.assert_allclose(result.x, np.linalg.lstsq(X, y, rcond=None)[0], rtol=1e-6)

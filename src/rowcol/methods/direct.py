@@ -48,7 +48,7 @@ class Direct:
     loose: float = 0.0  # the tolerance, where a factor that is just good enough for it will do
 
     def __post_init__(self) -> None:
-        self.value = self.last = np.full(self.ids.size, np.inf)
+        self.value, self.last = np.full(self.ids.size, np.inf), np.full(self.ids.size, np.inf)  # never one array
         self.slope = np.zeros((self.ids.size, min(self.by.shape)), self.beta.dtype)
 
     @property
