@@ -62,7 +62,7 @@ def test_the_dead_and_the_living(full, tmp_path):
     dead = [
         "gains -= slope.real * step.real + slope.imag * step.imag",
         "keep[rich] -= 1.0 + keep[poor]",
-        "slope[j + 1] -= t1",
+        "slope[j + 5] -= t5",
         "return t - x * y",
         "d_rho = units[0] * (y_norm - reach)",
         "PAIRS = 49",
