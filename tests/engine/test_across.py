@@ -5,7 +5,8 @@ import pytest
 
 from rowcol.engine.across import PLACES, ROWS, across, down
 
-SIZES = [(n, True) for n in (1, 3, 4, 9, ROWS, ROWS + 6)] + [(n, False) for n in (1, 3, 4, 9)]  # plain Python is slow
+# plain Python is slow
+SIZES = [(n, True) for n in (1, 3, 4, 9, 21, ROWS, ROWS + 6)] + [(n, False) for n in (1, 3, 9, 21)]
 
 
 @pytest.mark.parametrize("ends", [(0, 31), (5, 20), (7, 7)])
@@ -24,7 +25,7 @@ def test_across_adds_every_sum(n, compiled, ends, rng):
         np.testing.assert_allclose(got, wanted, atol=1e-12)
 
 
-@pytest.mark.parametrize("p", [1, 3, 4, 6, 9])
+@pytest.mark.parametrize("p", [1, 3, 4, 6, 9, 12, 29])
 @pytest.mark.parametrize(
     ("ends", "compiled"), [((0, 12), False), ((3, 40), False), ((5, 5), True), ((7, 2 * PLACES + 9), True)]
 )

@@ -79,6 +79,12 @@ SURVIVE = {
     "`first` is a multiple of 8": [
         ("engine/across", "across", "whole = last - (last + first) % 8"),
     ],
+    "there are four lines or none": [
+        ("engine/across", "down", "for j in range(eights, fours, 5):"),
+    ],
+    "it counts down by eights, to zero": [
+        ("engine/across", "down", "for j in range(eights - 8, -2, -8):"),
+    ],
     "the same numbers by another way, more slowly": [
         ("engine/lines", "_woven_push_pull", "if i > p and after >= p:"),
         ("engine/lines", "_woven_push_pull", "if i >= p and after > p:"),
