@@ -31,7 +31,7 @@ check: $(READY)  ## style and types
 slow: $(READY)  ## statistical tests and large ones
 	$(BIN)/python -m pytest -m slow
 
-torture: $(READY)  ## hostile inputs, faults and fuzzing, in full, and the counts of docs/trust.md: an hour or so
+torture: $(READY)  ## hostile inputs, faults and fuzzing, in full, and the counts of docs/trust.md: a quarter of an hour
 	rm -rf build/torture
 	ROWCOL_TORTURE=full OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal --durations=20 tests/torture -m ''
 	$(BIN)/python tests/torture/counts.py
