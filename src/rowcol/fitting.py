@@ -58,22 +58,11 @@ def fit(
         asked_of = few.X, few.kernel, few.asked, few.live, few.single
         return fit_centers(*asked_of, n_centers, how, x0, fit_intercept, began)
     with blas_limit(how.jobs, at_most=not how.jobs_said), single_blas(lends=True):  # our threads make the tiles
-        return _fit(X, y, kernel, alpha, how, x0, sample_weight, fit_intercept, began, memo)
+        posed_as = pose(X, y, kernel, alpha, how, sample_weight, fit_intercept)
+        return _fit(posed_as, X, how, x0, fit_intercept, began, memo)
 
 
-def _fit(
-    X: Any,
-    y: Any,
-    kernel: Any,
-    alpha: Any,
-    how: How,
-    x0: Any,
-    sample_weight: Any,
-    fit_intercept: bool,
-    began: float,
-    memo: Memo | None,
-) -> Result:
-    posed_as = pose(X, y, kernel, alpha, how, sample_weight, fit_intercept)
+def _fit(posed_as: Posed, X: Any, how: How, x0: Any, fit_intercept: bool, began: float, memo: Memo | None) -> Result:
     asked = posed_as.asked
     with enough(posed_as.X.shape, FEWER) as plans, np.errstate(all="ignore"), pooled(how.jobs) as pool:
         leaves, first = tiled(posed_as.kernel), how.stop._replace(max_seconds=how.patience)

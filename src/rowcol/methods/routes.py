@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 
@@ -198,12 +197,12 @@ def _take(
         if alpha0 is not None:
             alpha0 = np.divide(alpha0, root, out=np.zeros_like(alpha0), where=root > 0)
     way.compiling = 0.0
-    unknowns = min(asked.X.shape)
-    with lent(unknowns) if route in BY_MATRICES else nullcontext():
+    unknowns = min(asked.X.shape) if route in BY_MATRICES else 0
+    with lent(unknowns):
         mover, kind, look, compiling, copied = mover_of(way, given, route, side, choice, beta0, alpha0, seen)
     if compiling + way.compiling > COMPILED:
         log.info("%.1f s went to compiling, which is kept for the next time", compiling + way.compiling)
-    with lent(unknowns) if route in BY_MATRICES and route != "sketch" else nullcontext():
+    with lent(0 if route == "sketch" else unknowns):  # whose steps are products that our threads share
         out = run(
             given,
             mover,
