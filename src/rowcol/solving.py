@@ -14,7 +14,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from .asking import How, choice_for, how_to, plan_for, plan_of, preconditioner_of, start_of
 from .checkpoints import closed, opened
-from .core.centre import centred, intercepts
+from .core.centre import centred, centred_x, centred_y, intercepts
 from .core.norms import norm
 from .core.place import Place
 from .core.problem import Problem, answer, flag, problem
@@ -22,6 +22,7 @@ from .core.threads import blas_limit, pooled, single_blas
 from .fitting import fit, plan_fit
 from .methods.choose import Choice, Plan, with_learned
 from .methods.costs import BY_LINES, LESS, enough
+from .methods.direct import gathered_for
 from .methods.loop import Outcome
 from .methods.ones import with_ones
 from .methods.progress import Progress
@@ -252,8 +253,12 @@ def result_for(asked: Problem, how: How, x0: Any, kept: Kept, began: float, fit_
         if not isinstance(asked.X, LinearOperator) or isinstance(asked.X, Place):
             stack.enter_context(single_blas(lends=True))  # our threads share X; what else there is is mostly too short
         pool = stack.enter_context(pooled(how.jobs))
+        known = None
         if fit_intercept:
-            asked, offset = centred(asked, pool)
+            asked, offset = centred_y(asked)
+            if isinstance(asked.X, Place) and kept.factor is None and choice_for(asked, how, kept).route == "direct":
+                known = gathered_for(asked, 0.0 if kept.often else stop.tol, pool)
+            asked = centred_x(asked, pool, None if known is None else known.moments)
         beta0, alpha0 = start_of(x0, asked)
         choice = choice_for(asked, how, kept)
         plan = plan_of(asked, how, choice, foretell=False)
@@ -272,6 +277,7 @@ def result_for(asked: Problem, how: How, x0: Any, kept: Kept, began: float, fit_
             kept,
             method == "auto" and kept.precondition is None,
             log=how.log,
+            gathered=known,
         )
         before = travelled(asked.X)
         take = with_ones if _needs_ones(asked, choice) else follow

@@ -27,13 +27,21 @@ PART = 250_000  # numbers looked at together
 CANCELS = 1e-4  # of Σw x²: what is less after the mean is taken off is summed again
 
 
+Moments = tuple[np.ndarray, np.ndarray | None]  # x̄, and Σ_i w_i |x_ij − x̄_j|²
+
+
 def centred(problem: Problem, pool: Executor | None = None) -> tuple[Problem, np.ndarray]:
     """The Problem without its intercept, and the means of y."""
+    asked, offset = centred_y(problem)
+    return centred_x(asked, pool), offset
+
+
+def centred_x(problem: Problem, pool: Executor | None = None, moments: Moments | None = None) -> Problem:
+    """With the means of X to be taken off it, and those of y gone; moments, where they are known."""
     n = problem.X.shape[0]
     w = np.ones(n) if problem.weight is None else problem.weight
-    total = w.sum()
     with np.errstate(over="ignore", invalid="ignore"):
-        mean, column2 = _moments(problem.X, w, pool)
+        mean, column2 = _moments(problem.X, w, pool) if moments is None else moments
     if not np.isfinite(mean).all() or (column2 is not None and not np.isfinite(column2).all()):
         raise ValueError(explain_values(problem.X))
     live = None
@@ -44,14 +52,27 @@ def centred(problem: Problem, pool: Executor | None = None) -> tuple[Problem, np
             mean[constant] = _row(problem.X, first)[constant]
             column2[constant], live = 0.0, np.ones(len(mean))
             live[constant] = 0.0
-    counts = w > 0
-    offset = problem.y @ (w / total)
-    offset = offset + (problem.y - offset[:, None]) @ (w / total)  # what the first sum lost
-    y = problem.y - offset[:, None]
-    y -= (y @ (w / total))[:, None]  # the mean was rounded, too
-    even = problem.y[:, counts]
-    y[(even == even[:, :1]).all(axis=1)] = 0.0  # a constant y leaves rounding errors, which are not to be fitted
-    return problem._replace(y=y, shift=Shift(mean, np.ones(n), column2, live)), offset
+    return problem._replace(shift=Shift(mean, np.ones(n), column2, live))
+
+
+def centred_y(problem: Problem) -> tuple[Problem, np.ndarray]:
+    """Without the means of y, and those."""
+    y, w = problem.y, problem.weight
+    share = None if w is None else w / w.sum()
+    offset = _mean(y, share)
+    even = y if w is None else y[:, w > 0]
+    constant = (even == even[:, :1]).all(axis=1)
+    y = y - offset[:, None]
+    for _ in range(2):  # what the sum lost; and what that was rounded by
+        off = _mean(y, share)
+        y -= off[:, None]
+        offset = offset + off
+    y[constant] = 0.0  # a constant y leaves rounding errors, which are not to be fitted
+    return problem._replace(y=y), offset
+
+
+def _mean(y: np.ndarray, share: np.ndarray | None) -> np.ndarray:
+    return y.mean(axis=1) if share is None else y @ share
 
 
 def _constant(X: Any, mean: np.ndarray, column2: np.ndarray, w: np.ndarray) -> np.ndarray:
@@ -118,7 +139,7 @@ def centred_rows(X: np.ndarray, shift: Shift) -> np.ndarray:
     return out
 
 
-def _moments(X: Any, w: np.ndarray, pool: Executor | None = None) -> tuple[np.ndarray, np.ndarray | None]:
+def _moments(X: Any, w: np.ndarray, pool: Executor | None = None) -> Moments:
     """x̄ and Σ_i w_i |x_ij − x̄_j|²: by one compiled pass, and anew where that cancels; no squares of an operator."""
     total = w.sum()
     if isinstance(X, Place):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from .threads import SHARED, ahead, workers_of
 from .words import first_line
 
 ABREAST = 3  # threads that take a part each, at most: as many parts are in memory at a time
+PIECE = 2_000_000  # bytes of a part that are still in a core's own cache when they are used after having been read
 
 Asked = Callable[..., Any]  # f(part, pool, *shared, *sliced)
 
@@ -87,7 +89,8 @@ class Place(LinearOperator):
             return
 
         def one(k: int, part: Any = None) -> Any:
-            part = self.checked(k) if part is None else part
+            if part is None:
+                part = self.unread(k) if getattr(f, "by_pieces", False) else self.checked(k)
             return f(part, None, *shared, *(cut(a, self.rows(k)) for a in sliced))
 
         if (
@@ -121,6 +124,10 @@ class Place(LinearOperator):
         except Exception as wrong:
             raise type_for(wrong)(f"{self.told(k)} cannot be read: {first_line(wrong)}") from wrong
         return self.fitting(k, found)
+
+    def unread(self, k: int) -> Any:
+        """`checked`, or an `Unread` in its place."""
+        return self.checked(k)
 
     def fitting(self, k: int, found: Any) -> Any:
         """A part as it should be: of this many rows and columns, and of numbers of this dtype."""
@@ -163,6 +170,34 @@ class Scaled(Place):
 def _scaled_first(part: Any, pool: Executor | None, f: Asked, many: int, *rest: Any) -> Any:
     shared, (root, *sliced) = rest[:many], rest[many:]
     return f(times_rows(part, root), pool, *shared, *sliced)
+
+
+class Unread:
+    """A part that is read as it is gone through: a piece of it is gone when the next one comes."""
+
+    def __init__(self, place: Place, k: int, read: Callable[[int], Iterator[np.ndarray]]) -> None:
+        self.shape = int(place.starts[k + 1] - place.starts[k]), place.shape[1]
+        self.dtype, self.read, self.whole = place.dtype, read, partial(place.checked, k)
+
+
+def by_pieces(f: Asked) -> Asked:
+    """Mark an f that goes through its part once, by `pieces_of`: it is given parts that are not read yet."""
+    vars(f)["by_pieces"] = True
+    return f
+
+
+def whole(part: Any) -> Any:
+    """A part, read."""
+    return part.whole() if isinstance(part, Unread) else part
+
+
+def pieces_of(part: Any, least: int = 1) -> Iterator[tuple[slice, np.ndarray]]:
+    """A dense part, some rows at a time, and which they are: of PIECE bytes, but of no fewer rows than this."""
+    n, p = part.shape
+    step = max(PIECE // (p * part.dtype.itemsize), least)
+    found = part.read(step) if isinstance(part, Unread) else (part[i : i + step] for i in range(0, n, step))
+    for i, piece in zip(range(0, n, step), found, strict=True):
+        yield slice(i, i + len(piece)), piece
 
 
 def fitting(found: Any, want: tuple[int, int], kind: np.dtype, name: str) -> Any:

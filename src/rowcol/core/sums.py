@@ -32,6 +32,7 @@ from .passes import (
     tiles_of,
     workers,
 )
+from .place import Unread, by_pieces, pieces_of, whole
 from .products import CACHED, SEVERAL, back, by_blas, one_pass, products, tiled, times
 from .threads import AHEAD, by_threads, spread
 
@@ -89,20 +90,48 @@ def sums(
 
 def _together(by: Products, y: np.ndarray, beta: np.ndarray, weight: Any, alpha: Any, squares: bool) -> Sums:
     """Of an X in parts: each part's sums, where it is."""
-    found = list(by.X.map(_part, (beta, squares), (y, weight, alpha), by.pool))
-    rho = np.concatenate([one.rho for one in found], axis=1)
-    image = None if alpha is None else sum(one.image for one in found)
-    total = sum(one.squares for one in found) if squares else None
-    terms = max(one.terms[0] for one in found), max(one.terms[1] for one in found) + len(found)
-    return Sums(rho, sum(one.slope for one in found), rho, image, total, terms)
+    rho, found = np.empty_like(y, np.result_type(y, beta)), None
+    for k, one in enumerate(by.X.map(_part, (beta, squares), (y, weight, alpha), by.pool)):
+        rho[:, by.X.rows(k)] = one.rho
+        found = one if found is None else _added(found, one)
+    assert found is not None
+    return found._replace(rho=rho, of=rho, terms=(found.terms[0], found.terms[1] + by.X.count))
 
 
+def _added(a: Sums, b: Sums) -> Sums:
+    """The sums of some rows and of others, but for ρ."""
+    image = None if a.image is None else a.image + b.image
+    total = None if a.squares is None else a.squares + b.squares
+    terms = max(a.terms[0], b.terms[0]), max(a.terms[1], b.terms[1])
+    return Sums(b.rho, a.slope + b.slope, b.rho, image, total, terms)
+
+
+@by_pieces
 def _part(
     part: Any, pool: Executor | None, beta: np.ndarray, squares: bool, y: np.ndarray, weight: Any, alpha: Any
 ) -> Sums:
+    if pool is None and alpha is None and isinstance(part, (np.ndarray, Unread)):
+        return _pieces(part, y, beta, weight, squares)
+    part = whole(part)
     y, alpha = np.ascontiguousarray(y), None if alpha is None else np.ascontiguousarray(alpha)
     found = sums(products(part, pool), y, beta, weight, alpha, squares)
     return found._replace(of=found.rho)  # once is enough to send
+
+
+def _pieces(part: Any, y: np.ndarray, beta: np.ndarray, weight: Any, squares: bool) -> Sums:
+    """By BLAS, a piece of its rows at a time, which is read, pulled and pushed while it is in cache."""
+    rho, cuts, many, most = y.astype(np.result_type(y, beta)), _cuts(beta.shape[1], BLOCK), 0, 0
+    slope, total = np.zeros(beta.shape, rho.dtype), np.zeros(beta.shape[1]) if squares else None
+    for rows, piece in pieces_of(part):
+        piece = piece.astype(rho.dtype, copy=False)
+        for a, b in cuts:
+            rho[:, rows] -= beta[:, a:b] @ piece[:, a:b].T
+        w = 1.0 if weight is None else weight[rows]
+        slope += ((w * rho[:, rows]).conj() @ piece).conj()
+        if total is not None:
+            total += _squares(piece if weight is None else np.sqrt(w)[:, None] * piece)
+        many, most = many + 1, max(most, len(piece))
+    return Sums(rho, slope, rho, None, total, (chain(cuts), many + most))
 
 
 def _across(

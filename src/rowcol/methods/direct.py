@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +25,7 @@ from .factor import (
     small_means,
     spectrum,
 )
+from .gathered import Gathered, gathered
 from .loop import Round
 from .probe import Probe
 
@@ -46,6 +48,8 @@ class Direct:
     patience: float = np.inf
     columns: np.ndarray | None = None  # ‖X_j‖², from the Gram matrix
     loose: float = 0.0  # the tolerance, where a factor that is just good enough for it will do
+    gathered: Gathered | None = None  # sums over an X that lies elsewhere, where they came by the way
+    rough: bool = False  # is the factor of such sums in single precision?
 
     def __post_init__(self) -> None:
         self.value, self.last = np.full(self.ids.size, np.inf), np.full(self.ids.size, np.inf)  # never one array
@@ -73,7 +77,9 @@ class Direct:
             if not stuck.all():
                 passes = self._correct()
             elif self.probe is None and self.factor is not None and self.factor.kind not in ("qr", "svd"):
-                passes, stuck = self._solve(safely=True), np.zeros(q, bool)
+                # in double precision, where it was not; or else by QR
+                safely, self.rough, self.loose, self.factor = not self.rough, False, 0.0, None
+                passes, stuck = self._solve(safely), np.zeros(q, bool)
                 self.last = np.full(q, np.inf)
         self.slope = np.zeros((q, min(self.by.shape)), self.beta.dtype)
         return Round(passes, 1, np.zeros(q), np.zeros(q), stuck)
@@ -84,7 +90,7 @@ class Direct:
         if self.probe is not None:
             self.factor, self.beta = self.probe.factor, self.probe.beta[self.ids].copy()
             return float(len(self.probe.rows)) / n
-        small, passes, shift, slope = n * p * min(n, p) <= SMALL, 0.0, problem.shift, None
+        small, passes, shift, slope = is_small(X), 0.0, problem.shift, None
         if safely:
             self.factor = None
         if self.factor is None and problem.each is not None:
@@ -93,8 +99,7 @@ class Direct:
         # with an intercept, as many rows as unknowns are one too few: QR knows the rank
         safely = safely or (shift is not None and problem.alpha == 0 and n <= p + 1)
         if self.factor is None and not (safely or small):
-            slope = self._by_gram(X, y)
-            passes = 1.0
+            slope, passes = self._by_gram(X, y)
         if self.factor is None:
             self.factor, self.beta = from_blocks(X, y, problem.alpha, y.dtype, self.wide, small, shift)
             passes += 2.0
@@ -108,17 +113,20 @@ class Direct:
         self.alpha = np.zeros_like(y) if self.wide else None
         return passes + float(slope is None) + self._correct()
 
-    def _by_gram(self, X: Any, y: np.ndarray) -> np.ndarray | None:
-        """Factor the Gram matrix, if that is safe; yX, where it came by the way."""
+    def _by_gram(self, X: Any, y: np.ndarray) -> tuple[np.ndarray | None, float]:
+        """Factor the Gram matrix, if that is safe; yX, where it came by the way, and the passes it took."""
         problem, shift, slope = self.problem, self.problem.shift, None
-        real = isinstance(X, (np.ndarray, Place)) and not (self.wide or np.iscomplexobj(y))
-        plain = real and shift is None and isinstance(X, np.ndarray)
+        real = not (self.wide or np.iscomplexobj(y))
+        if real and isinstance(X, Place) and (shift is None or self.gathered is not None):
+            return self._by_parts(X, y)
+        real = real and isinstance(X, np.ndarray)
+        plain = real and shift is None
         # column norms are then known from above: enough for a gap, not for the angle that counts without a penalty
         if plain and problem.alpha > 0 and X.dtype == np.float64:
             quick = quick_gram(self.by, X, y, problem.alpha, self.loose)
             if quick is not None:
                 self.factor, slope, self.columns = quick
-                return slope
+                return slope, 1.0
         if real and (shift is None or small_means(shift)):
             G, slope = gram_and_slope(X, y, self.by.pool)
             if shift is not None:
@@ -127,7 +135,20 @@ class Direct:
             G = gram(X, y.dtype, self.wide, shift, self.by.pool)
         self.columns = None if self.wide else np.real(np.diagonal(G)).copy()
         self.factor = from_gram(self.by, G, problem.alpha, self.wide)
-        return slope
+        return slope, 1.0
+
+    def _by_parts(self, X: Place, y: np.ndarray) -> tuple[np.ndarray | None, float]:
+        """The same from sums over parts; anew in double precision, where single was not enough after all."""
+        alpha, pool = self.problem.alpha, self.by.pool
+        found, self.gathered = self.gathered or gathered(X, y, alpha, self.loose, pool), None
+        assert found is not None
+        self.columns, self.rough = found.column2, found.tame > 0
+        self.factor = found.factor(self.by, alpha)
+        if self.factor is not None or not self.rough:
+            return found.slope, 1.0
+        self.rough, self.loose = False, 0.0
+        slope, passes = self._by_gram(X, y)
+        return slope, 1.0 + passes
 
     def _correct(self) -> float:
         assert self.factor is not None
@@ -178,6 +199,21 @@ class Direct:
         raise ValueError("a factor has no state")
 
 
+def is_small(X: Any) -> bool:
+    """Do QR and SVD cost less than asking whether they are needed?"""
+    n, p = X.shape
+    return n * p * min(n, p) <= SMALL
+
+
+def gathered_for(problem: Problem, tol: float, pool: Executor | None) -> Gathered | None:
+    """Sums about the means of an X that lies elsewhere, if a factor is going to need them; y is without its own."""
+    X, (n, p) = problem.X, problem.X.shape
+    plain = isinstance(X, Place) and not (np.iscomplexobj(problem.y) or np.issubdtype(X.dtype, np.complexfloating))
+    if not plain or is_small(X) or n <= p + 1 or problem.weight is not None or problem.each is not None:
+        return None
+    return gathered(X, problem.y, problem.alpha, tol, pool, centre=True)
+
+
 def direct(
     problem: Problem,
     by: Products,
@@ -185,9 +221,10 @@ def direct(
     start: Probe | None = None,
     beta0: np.ndarray | None = None,
     loose: float = 0.0,
+    known: Gathered | None = None,
 ) -> Direct:
     """A mover that factors the small Gram matrix, or starts from the solution of a few rows."""
     (q, n), p = problem.y.shape, problem.X.shape[1]
     alpha = np.zeros((q, n), problem.y.dtype) if n < p else None
     beta = np.zeros((q, p), problem.y.dtype) if beta0 is None else beta0.copy()
-    return Direct(problem, by, np.arange(q), beta, alpha, factor, start, loose=loose)
+    return Direct(problem, by, np.arange(q), beta, alpha, factor, start, loose=loose, gathered=known)

@@ -102,14 +102,8 @@ def _tall_block(X: Any, dtype: Any, wide: bool, shift: Shift | None, i: int, len
 
 
 def gram_and_slope(X: Any, y: np.ndarray, pool: Executor | None) -> tuple[np.ndarray, np.ndarray]:
-    """XᵀX and yX of a tall X of real numbers, dense or in parts, every block of which is read once: y is (q, n)."""
+    """XᵀX and yX of a tall dense X of real numbers, every block of which is read once: y is (q, n)."""
     n, p = X.shape
-    if isinstance(X, Place):
-        found = (np.zeros((p, p), y.dtype), np.zeros((len(y), p), y.dtype))
-        for part in X.map(_gram_of, (), (y,), pool):
-            for total, more in zip(found, part, strict=True):
-                total += more
-        return found
     G, slope = np.zeros((p, p), y.dtype), np.zeros((len(y), p), y.dtype)
     rows_first = X.flags.c_contiguous  # short rows gain from the cache, long columns from their length
     room = CACHED if rows_first else BLOCK_BYTES
@@ -123,12 +117,6 @@ def gram_and_slope(X: Any, y: np.ndarray, pool: Executor | None) -> tuple[np.nda
         G += product
         slope += pulled
     return G, slope
-
-
-def _gram_of(part: Any, pool: Executor | None, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    if sp.issparse(part):
-        return gram(part, y.dtype, False), np.asarray(part.T @ y.T).T
-    return gram_and_slope(part, np.ascontiguousarray(y), pool)
 
 
 def _share(long: int, m: int, rows_first: bool) -> int:
@@ -179,11 +167,15 @@ def _tame(by: Products, G: np.ndarray, alpha: float, tol: float) -> Factor | Non
 
     They move the answer by SINGLE times the condition; a gap sees that times √(1 + ‖X‖²/alpha), as it divides by alpha.
     """
-    typical = np.diagonal(G) / by.shape[0]
-    if not ((typical > TINY) & (typical < 1 / TINY)).all():  # False for NaN too
+    if not in_single(np.diagonal(G) / by.shape[0]):
         return None
     seen = SINGLE * np.sqrt(1 + float(np.diagonal(G).max()) / alpha)
     return from_gram(by, G, alpha, False, tame=tol / (2 * seen)) if tol > 2 * seen else None
+
+
+def in_single(typical: np.ndarray) -> bool:
+    """Are such squares, which numbers of columns typically have, far from where single precision ends?"""
+    return bool(((typical > TINY) & (typical < 1 / TINY)).all())  # False for NaN too
 
 
 def gram(X: Any, dtype: Any, wide: bool, shift: Shift | None = None, pool: Executor | None = None) -> np.ndarray:
@@ -239,21 +231,13 @@ def less_mean(Z: Any, G: np.ndarray, wide: bool, shift: Shift) -> np.ndarray:
 
 def from_gram(by: Products, G: np.ndarray, alpha: float, wide: bool, tame: float = 0.0) -> Factor | None:
     """Cholesky, or eigenvalues where X is rank-deficient beyond doubt; None where only QR is safe. G is used up."""
-    diagonal = np.real(np.diagonal(G)).copy()
-    if not np.isfinite(diagonal).all():
+    if not np.isfinite(np.diagonal(G)).all():
         raise ValueError(explain_values(by.X))
-    scale = _scale(diagonal + alpha)
-    G *= scale[:, None]
-    G *= scale
-    G.flat[:: len(G) + 1] += alpha * scale**2
-    live = diagonal + alpha > 0
-    size = float(np.abs(G).sum(axis=0).max())
-    if live.all():
-        R, info = sl.lapack.get_lapack_funcs(("potrf",), (G,))[0](G, lower=False, clean=True, overwrite_a=False)
-        if info == 0:
-            rcond, _ = sl.lapack.get_lapack_funcs(("pocon",), (R,))[0](R, size)
-            if rcond * (tame or SAFE) >= 1.0:
-                return Factor("cholesky", scale, R, None, None, rcond**-0.5, len(G), 0.0)
+    diagonal, scale = scaled(G, alpha)
+    if (diagonal + alpha > 0).all():
+        made = cholesky(G, scale, tame or SAFE)
+        if made is not None:
+            return made
     if tame or alpha > 0 or (wide and not np.allclose(scale, scale[0])):
         return None  # rows of different size must not be scaled where none fits
     values, V = eigen(G)
@@ -266,6 +250,26 @@ def from_gram(by: Products, G: np.ndarray, alpha: float, wide: bool, tame: float
     if not (seen <= NULL * np.sqrt(diagonal.sum())).all():
         return None
     return Factor("eigen", scale, V[:, keep], values[keep], N, (top / values[keep][0]) ** 0.5, int(keep.sum()), 1e-7)
+
+
+def scaled(G: np.ndarray, alpha: float) -> tuple[np.ndarray, np.ndarray]:
+    """D(G + alpha)D in place of G, whose diagonal is about one; the diagonal that G had, and D."""
+    diagonal = np.real(np.diagonal(G)).copy()
+    scale = _scale(diagonal + alpha)
+    G *= scale[:, None]
+    G *= scale
+    G.flat[:: len(G) + 1] += alpha * scale**2
+    return diagonal, scale
+
+
+def cholesky(G: np.ndarray, scale: np.ndarray, most: float) -> Factor | None:
+    """Of a matrix that is `scaled` by this, if its condition is no larger than `most`."""
+    size = float(np.abs(G).sum(axis=0).max())
+    R, info = sl.lapack.get_lapack_funcs(("potrf",), (G,))[0](G, lower=False, clean=True, overwrite_a=False)
+    if info != 0:
+        return None
+    rcond, _ = sl.lapack.get_lapack_funcs(("pocon",), (R,))[0](R, size)
+    return Factor("cholesky", scale, R, None, None, rcond**-0.5, len(G), 0.0) if rcond * most >= 1.0 else None
 
 
 def from_blocks(

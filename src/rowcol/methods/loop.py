@@ -232,8 +232,7 @@ def _look(
             status = Status.ROUNDING if found.exhausted else Status.STALLED
             if ask is not None and mover.patience < np.inf and ask():
                 status = Status.PLATEAU
-        lost = not (found.rounding <= 0.1 and found.residual_norm <= 1e3 * _size(problem, int(i)))
-        if status not in (None, Status.CONVERGED) and plain_rows and lost:
+        if status not in (None, Status.CONVERGED) and plain_rows and _lost(problem, int(i), found):
             # conjugate gradients by rows run away where no β fits: nothing is nearer than that
             found = _begin_again(problem, mover, int(i), out)
             status = (
@@ -258,10 +257,11 @@ def _tell(out: Outcome, i: int, status: Status | None) -> None:
     log.debug("look after %s of this run, right-hand side %d: %s %.2e: %s", passes, i, found.kind, found.value, said)
 
 
-def _size(problem: Problem, i: int) -> float:
-    """‖W^½y‖, in the user's units."""
+def _lost(problem: Problem, i: int, found: Certificate) -> bool:
+    """Is an answer so far off that zero would be nearer, beside ‖W^½y‖ in the user's units?"""
     root = 1.0 if problem.weight is None else np.sqrt(problem.weight * problem.gauge)
-    return float(np.linalg.norm(root * problem.y[i]) * problem.scale[i])
+    size = float(np.linalg.norm(root * problem.y[i]) * problem.scale[i])
+    return not (found.rounding <= 0.1 and found.residual_norm <= 1e3 * size)
 
 
 def _begin_again(problem: Problem, mover: Mover, i: int, out: Outcome) -> Certificate:

@@ -59,7 +59,8 @@ def mover_of(
         if factor is not None and np.iscomplexobj(factor.upper) and not np.iscomplexobj(given.y):
             factor = None  # made for a complex y
         loose = 0.0 if way.kept.often else way.stop.tol
-        return direct(given, by, factor, None, beta0, loose), "none", beta0 is not None and seen is None, 0.0, 0
+        made = direct(given, by, factor, None, beta0, loose, way.gathered)
+        return made, "none", beta0 is not None and seen is None, 0.0, 0
     if route == "subset":
         sample = choice.sample if choice is not None else None
         if sample is None or given.weight is not None:

@@ -12,6 +12,7 @@ import numpy as np
 from ..core.problem import Problem
 from .conjugate import Precondition
 from .factor import Factor
+from .gathered import Gathered
 from .given import held_by
 from .log import Log
 from .progress import Bar, Progress
@@ -62,6 +63,7 @@ class Way:
     column2: np.ndarray | None = None  # ‖W^½X_j‖², once known
     compiling: float = 0.0  # seconds, of the products of this route
     log: Log | None = None
+    gathered: Gathered | None = None  # sums for a factor, where the means were found beside them
 
     def __post_init__(self) -> None:
         if self.asked.shift is not None and self.asked.shift.column2 is not None:

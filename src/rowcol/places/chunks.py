@@ -5,13 +5,14 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from ..core.place import Place, type_for
+from ..core.place import Place, Unread, type_for
 from ..core.problem import array_of, precision
 from ..core.words import first_line
 
@@ -56,6 +57,26 @@ class Filed(Place):
         if found.size < length * p:
             raise ValueError(f"the file ends early: {found.size:,} of {length * p:,} numbers are there")
         return found.reshape(length, p)
+
+    def unread(self, k: int) -> Unread:
+        """Those rows, yet to be read."""
+        return Unread(self, k, partial(self._pieces, k))
+
+    def _pieces(self, k: int, rows: int) -> Iterator[np.ndarray]:
+        """A part, so many rows at a time, all read into the same memory."""
+        length, p = int(self.starts[k + 1] - self.starts[k]), self.shape[1]
+        room = np.empty((min(rows, length), p), self.kind)
+        try:
+            with open(self.path, "rb") as file:  # it goes on where the system gives less than it was asked for
+                file.seek(self.offset + int(self.starts[k]) * p * self.kind.itemsize)
+                for i in range(0, length, rows):
+                    piece = room[: length - i]
+                    if file.readinto(piece.data.cast("B")) != piece.nbytes:
+                        raise ValueError(f"{self.told(k)} cannot be read: the file ends early")
+                    with np.errstate(over="ignore"):
+                        yield np.ascontiguousarray(piece, dtype=self.dtype)
+        except OSError as wrong:
+            raise OSError(f"{self.told(k)} cannot be read: {first_line(wrong)}") from wrong
 
     def some(self, which: np.ndarray) -> np.ndarray:
         """Some rows: no others are read."""
