@@ -39,7 +39,8 @@ def centred(problem: Problem, pool: Executor | None = None) -> tuple[Problem, np
 def centred_x(problem: Problem, pool: Executor | None = None, moments: Moments | None = None) -> Problem:
     """With the means of X to be taken off it, and those of y gone; moments, where they are known."""
     n = problem.X.shape[0]
-    w = np.ones(n) if problem.weight is None else problem.weight
+    ones = np.ones(n)
+    w = ones if problem.weight is None else problem.weight
     with np.errstate(over="ignore", invalid="ignore"):
         mean, column2 = _moments(problem.X, w, pool) if moments is None else moments
     if not np.isfinite(mean).all() or (column2 is not None and not np.isfinite(column2).all()):
@@ -52,7 +53,7 @@ def centred_x(problem: Problem, pool: Executor | None = None, moments: Moments |
             mean[constant] = _row(problem.X, first)[constant]
             column2[constant], live = 0.0, np.ones(len(mean))
             live[constant] = 0.0
-    return problem._replace(shift=Shift(mean, np.ones(n), column2, live))
+    return problem._replace(shift=Shift(mean, ones, column2, live))
 
 
 def centred_y(problem: Problem) -> tuple[Problem, np.ndarray]:

@@ -28,7 +28,7 @@ so that k stays small.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -39,7 +39,7 @@ from .gram import Gram, product
 from .norms import norm
 from .passes import Products, longest, misfit_pass
 from .problem import Problem, scaled_bounds
-from .products import back, lifted, lowered, times
+from .products import back, lowered, raised, times
 from .sizes import sizes2
 from .sums import sums
 
@@ -164,11 +164,11 @@ def certify(
         found = problem.X.certify(problem, _chosen(problem, ids), beta, ids, column2)
         own = [_in_users_units(c, float(problem.scale[i]), problem.gauge) for c, i in zip(found.certificates, ids)]
         return found._replace(certificates=own)
-    n, p = problem.X.shape
+    p = problem.X.shape[1]
     y = _chosen(problem, ids)
     if problem.shift is not None and problem.shift.live is not None and problem.bounds is None:
         beta = beta * problem.shift.live  # as in the answer, whatever steps have left in constant columns
-    w = np.ones(n) if problem.weight is None else problem.weight
+    w = ONE if problem.weight is None else problem.weight
     known, many = bool((column2 >= 0).all()), len(ids)
     assert by.shift is None or problem.weight is None, "weights scale X before its means are taken off"
     # an operator's own products take the shift off; sums over what is stored leave it to us
@@ -176,7 +176,7 @@ def certify(
     dual = alpha if problem.alpha > 0 else None
     found = sums(
         by,
-        y + lifted(by, beta) if stored_lines else y,
+        raised(by, y, beta) if stored_lines else y,
         beta,
         problem.weight,
         dual,
@@ -298,7 +298,7 @@ def _one(
     problem: Problem,
     lam: float,
     y: np.ndarray,
-    w: np.ndarray,
+    w: Any,
     beta: np.ndarray,
     rho: np.ndarray,
     slope: np.ndarray,

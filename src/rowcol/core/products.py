@@ -27,6 +27,7 @@ CACHED = 4_000_000  # bytes of X that are still in cache when they are multiplie
 ACROSS = 6_000_000  # the same, of blocks of columns: short pieces of rows cost more than what they miss of the cache
 SEVERAL = 4  # vectors from which on products of matrices are quicker than ours
 LONG = 10_000_000  # bytes of X that a thread multiplies with at a time
+PAIRED = 2**20  # numbers that are multiplied before they are summed in pairs: more would be memory
 SHORT_ROW = 64_000  # bytes: a row this short is still in the first caches when `residuals` pushes what it pulled
 
 
@@ -69,11 +70,23 @@ def lifted(by: Products, v: np.ndarray) -> np.ndarray | float:
     return 0.0 if by.shift is None else np.multiply.outer((v * by.shift.mean).sum(axis=1), by.shift.ones)
 
 
+def raised(by: Products, y: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """y + u x̄ᵀv, by one array of that length: new memory takes longer than the sum."""
+    out = np.asarray(lifted(by, v))
+    return np.add(y, out, out=out if out.dtype == np.result_type(y, out) else None)
+
+
+def _in_pairs(u: np.ndarray, ones: np.ndarray) -> np.ndarray:
+    """Σ_i u_i 1_i, summed in pairs, some of them at a time."""
+    cuts = range(0, u.shape[1], PAIRED)
+    return np.stack([(u[:, i : i + PAIRED] * ones[i : i + PAIRED]).sum(axis=1) for i in cuts], axis=1).sum(axis=1)
+
+
 def lowered(by: Products, u: np.ndarray, out: np.ndarray) -> np.ndarray:
     """Xᴴu as `out`, less what the shift takes from it; in place."""
     if by.shift is not None:
         # summed in pairs: the sum is near zero, and its rounding is to stay small
-        out -= np.multiply.outer((u * by.shift.ones).sum(axis=1), by.shift.mean.conj())
+        out -= np.multiply.outer(_in_pairs(u, by.shift.ones), by.shift.mean.conj())
         if by.shift.live is not None:
             out *= by.shift.live  # exactly nothing is left of a constant column
     return out
