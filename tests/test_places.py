@@ -282,7 +282,8 @@ def tell(progress):
 
 with warnings.catch_warnings(record=True) as told:
     warnings.simplefilter("always")
-    result = rowcol.solve(X, y, method="rcd", tol=1e-14, random_state=0, callback=tell, max_seconds=60)
+    asked = {"method": "rcd", "tol": 1e-14, "random_state": 0, "max_seconds": 60, "max_passes": 10**8}
+    result = rowcol.solve(X, y, callback=tell, **asked)
 assert result.status is rowcol.Status.INTERRUPTED, result
 assert result.seconds < 30
 assert "Ctrl-C came before" in str(told[-1].message)

@@ -15,7 +15,7 @@ from scipy.sparse.linalg import LinearOperator
 from .core import sampler as samplers
 from .core import threads
 from .core.place import Place
-from .core.problem import Problem, array_of, precision, real_number, scaled_bounds
+from .core.problem import Problem, Shift, array_of, precision, real_number, scaled_bounds
 from .core.words import shown
 from .methods.choose import ROUTES, SIDE_OF, Choice, Plan, after, choose, planned
 from .methods.costs import BY_LINES, budget, bytes_of, copies_of
@@ -98,6 +98,13 @@ def how_to(
         samplers.seeds(random_state),
         patience=seconds,
     )
+
+
+def factored(asked: Problem, how: How, kept: Kept) -> bool:
+    """Will X be factored, once it has no means? None are known yet, but the memory they take may lead elsewhere."""
+    n, p = asked.X.shape
+    shift = Shift(np.zeros(p), np.broadcast_to(1.0, n), None, None)
+    return choice_for(asked._replace(shift=shift), how, kept).route == "direct"
 
 
 def choice_for(asked: Problem, how: How, kept: Kept) -> Choice:

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
-from .asking import How, choice_for, how_to, plan_for, plan_of, preconditioner_of, start_of
+from .asking import How, choice_for, factored, how_to, plan_for, plan_of, preconditioner_of, start_of
 from .checkpoints import closed, opened
 from .core.centre import centred, centred_x, centred_y, intercepts
 from .core.norms import norm
@@ -256,7 +256,7 @@ def result_for(asked: Problem, how: How, x0: Any, kept: Kept, began: float, fit_
         known = None
         if fit_intercept:
             asked, offset = centred_y(asked)
-            if isinstance(asked.X, Place) and kept.factor is None and choice_for(asked, how, kept).route == "direct":
+            if isinstance(asked.X, Place) and kept.factor is None and factored(asked, how, kept):
                 known = gathered_for(asked, 0.0 if kept.often else stop.tol, pool)
             asked = centred_x(asked, pool, None if known is None else known.moments)
         beta0, alpha0 = start_of(x0, asked)

@@ -18,8 +18,9 @@ from scipy.sparse.linalg import LinearOperator
 from ..engine.across import across, down
 from ..engine.lines import Dense, Sparse, Woven, extent, norms, pulls, pushes, residuals
 from .passes import Products, few_lines, pull_all, push_all, residual_pass, there_and_back, workers
-from .place import Place
+from .place import Place, Unread, by_pieces, pieces_of
 from .problem import Shift
+from .rowsums import looked
 from .threads import AHEAD, by_threads
 from .view import View, col_lines, row_lines
 
@@ -229,11 +230,20 @@ def _times_part(part: Any, pool: Executor | None, v: np.ndarray) -> np.ndarray:
     return times(products(part, pool), v)
 
 
+@by_pieces
 def _back_part(part: Any, pool: Executor | None, u: np.ndarray) -> np.ndarray:
+    if isinstance(part, Unread):
+        return sum(((u[:, rows].conj() @ piece).conj() for rows, piece in pieces_of(part)), np.zeros(1))
     return back(products(part, pool), np.ascontiguousarray(u))
 
 
+@by_pieces
 def _normal_part(part: Any, pool: Executor | None, v: np.ndarray, shift: Shift | None) -> np.ndarray:
+    if isinstance(part, Unread):
+        by = Products(part, "rows", None, None, {}, shift)
+        nothing = np.zeros((len(v), part.shape[0]), v.dtype) if shift is None else np.asarray(lifted(by, v))
+        found = looked(pieces_of(part), nothing, v, None, False)
+        return -lowered(by, found.rho, found.slope)
     return normal(products(part, pool, shift), v)[0]
 
 

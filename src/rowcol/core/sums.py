@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from concurrent.futures import Executor
-from itertools import pairwise, product
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,6 +34,7 @@ from .passes import (
 )
 from .place import Unread, by_pieces, pieces_of, whole
 from .products import CACHED, SEVERAL, back, by_blas, one_pass, products, tiled, times
+from .rowsums import cuts_of, looked, squares_of
 from .threads import AHEAD, by_threads, spread
 
 UNIT = 2.0**-53
@@ -110,28 +111,13 @@ def _added(a: Sums, b: Sums) -> Sums:
 def _part(
     part: Any, pool: Executor | None, beta: np.ndarray, squares: bool, y: np.ndarray, weight: Any, alpha: Any
 ) -> Sums:
-    if pool is None and alpha is None and isinstance(part, (np.ndarray, Unread)):
-        return _pieces(part, y, beta, weight, squares)
+    if pool is None and isinstance(part, (np.ndarray, Unread)):
+        found = looked(pieces_of(part), y, beta, weight, squares, alpha)
+        return Sums(found.rho, found.slope, found.rho, found.image, found.squares, found.terms)
     part = whole(part)
     y, alpha = np.ascontiguousarray(y), None if alpha is None else np.ascontiguousarray(alpha)
-    found = sums(products(part, pool), y, beta, weight, alpha, squares)
-    return found._replace(of=found.rho)  # once is enough to send
-
-
-def _pieces(part: Any, y: np.ndarray, beta: np.ndarray, weight: Any, squares: bool) -> Sums:
-    """By BLAS, a piece of its rows at a time, which is read, pulled and pushed while it is in cache."""
-    rho, cuts, many, most = y.astype(np.result_type(y, beta)), _cuts(beta.shape[1], BLOCK), 0, 0
-    slope, total = np.zeros(beta.shape, rho.dtype), np.zeros(beta.shape[1]) if squares else None
-    for rows, piece in pieces_of(part):
-        piece = piece.astype(rho.dtype, copy=False)
-        for a, b in cuts:
-            rho[:, rows] -= beta[:, a:b] @ piece[:, a:b].T
-        w = 1.0 if weight is None else weight[rows]
-        slope += ((w * rho[:, rows]).conj() @ piece).conj()
-        if total is not None:
-            total += _squares(piece if weight is None else np.sqrt(w)[:, None] * piece)
-        many, most = many + 1, max(most, len(piece))
-    return Sums(rho, slope, rho, None, total, (chain(cuts), many + most))
+    one = sums(products(part, pool), y, beta, weight, alpha, squares)
+    return one._replace(of=one.rho)  # once is enough to send
 
 
 def _across(
@@ -144,7 +130,7 @@ def _across(
 ) -> Sums:
     """Of a wide X: blocks of columns are in cache for ρ, Xᴴα and ‖X_j‖²; ρ is whole only after the last of them."""
     X, (n, p) = by.X, by.shape
-    down = _cuts(n, ROWS)
+    down = cuts_of(n, ROWS)
     if tiled(by) and len(beta) == 1 and (squares or alpha is not None):
         rho, image, total, cuts, slope = tiles(by, y, beta, alpha, expected)
         if expected is not None and np.linalg.norm(rho - expected) <= UNIT * chain(cuts) * np.linalg.norm(y):
@@ -158,7 +144,7 @@ def _across(
         for i, j in down:
             slope[:, a:b] += (rho[:, i:j].conj() @ X[i:j, a:b]).conj()
 
-    deque(by_threads(workers(by), pulled, [(0, p)] if workers(by) is None else _cuts(p, -(-p // AHEAD)), 0), maxlen=0)
+    deque(by_threads(workers(by), pulled, [(0, p)] if workers(by) is None else cuts_of(p, -(-p // AHEAD)), 0), maxlen=0)
     return Sums(rho, slope, rho, image, total if squares else None, (chain(cuts), chain(down)))
 
 
@@ -173,7 +159,7 @@ def tiles(
     lines, (n, p) = by.lines.a, by.shape
     dual = np.zeros(n) if alpha is None else np.ascontiguousarray(alpha[0])
     guess = np.zeros(n) if expected is None else np.ascontiguousarray(expected[0])
-    s, cuts = np.ascontiguousarray(beta[0]), _cuts(p, BLOCK)
+    s, cuts = np.ascontiguousarray(beta[0]), cuts_of(p, BLOCK)
     image, slope, total = np.zeros(p), np.zeros(p), np.zeros(p)
 
     def block(ends: tuple[int, int]) -> np.ndarray:
@@ -190,7 +176,7 @@ def tiles(
 def _blocks(by: Products, y: np.ndarray, beta: np.ndarray, alpha: np.ndarray | None, squares: bool) -> Parts:
     """The same by BLAS."""
     X, (n, p) = by.X, by.shape
-    down, cuts = _cuts(n, ROWS), _cuts(p, min(max(CACHED // (n * by.X.itemsize), 1), BLOCK))
+    down, cuts = cuts_of(n, ROWS), cuts_of(p, min(max(CACHED // (n * by.X.itemsize), 1), BLOCK))
     rho = y.astype(np.result_type(y, beta))
     image = None if alpha is None else np.zeros((len(alpha), p), np.result_type(alpha, X))
     total = np.zeros(p) if squares else None
@@ -200,7 +186,7 @@ def _blocks(by: Products, y: np.ndarray, beta: np.ndarray, alpha: np.ndarray | N
         if image is not None and alpha is not None:
             image[:, a:b] += (alpha[:, i:j].conj() @ part).conj()
         if total is not None:
-            total[a:b] += _squares(part)
+            total[a:b] += squares_of(part)
     return rho, image, total, cuts
 
 
@@ -214,7 +200,7 @@ def _by_columns(by: Products, y: np.ndarray, beta: np.ndarray, squares: bool) ->
 def _down(by: Products, y: np.ndarray, beta: np.ndarray, alpha: np.ndarray | None, squares: bool) -> Sums:
     """Of a tall X, by BLAS: blocks of rows, which threads share, are in cache for ρ first, and then for XᴴWρ."""
     X, (n, p) = by.X, by.shape
-    down, cuts = blocks(n, p, n * p), _cuts(p, BLOCK)
+    down, cuts = blocks(n, p, n * p), cuts_of(p, BLOCK)
     rho = y.astype(np.result_type(y, beta))
     slope = np.zeros((len(rho), p), np.result_type(rho, X))
     image = None if alpha is None else np.zeros((len(alpha), p), np.result_type(alpha, X))
@@ -227,7 +213,7 @@ def _down(by: Products, y: np.ndarray, beta: np.ndarray, alpha: np.ndarray | Non
             rho[:, i:j] -= beta[:, a:b] @ part[:, a:b].T
         pulled = (rho[:, i:j].conj() @ part).conj()
         imaged = None if alpha is None else (alpha[:, i:j].conj() @ part).conj()
-        return pulled, imaged, None if total is None else _squares(part)
+        return pulled, imaged, None if total is None else squares_of(part)
 
     for pulled, imaged, squared in by_threads(workers(by), block, down, slope.nbytes):
         slope += pulled
@@ -237,16 +223,3 @@ def _down(by: Products, y: np.ndarray, beta: np.ndarray, alpha: np.ndarray | Non
             total += squared
     total = norms_of(by) if squares and by.side == "cols" else total
     return Sums(rho, slope, rho, image, total, (chain(cuts), chain(down)))
-
-
-def _squares(part: np.ndarray) -> np.ndarray:
-    """Σ_i |a_ij|² of a block that is in cache."""
-    if np.iscomplexobj(part):
-        return np.einsum("ij,ij->j", part.real, part.real) + np.einsum("ij,ij->j", part.imag, part.imag)
-    return np.einsum("ij,ij->j", part, part)
-
-
-def _cuts(count: int, length: int) -> list[tuple[int, int]]:
-    """0, ..., count-1 in pieces of about the same length, no longer than this."""
-    ends = np.linspace(0, count, -(-count // length) + 1).astype(int).tolist()
-    return list(pairwise(ends))

@@ -19,6 +19,7 @@ import scipy.sparse as sp
 
 from ..engine.lines import RUN, Dense, Lines, Sparse, Woven, extent, norms, pushes
 from .problem import Problem, scaled_bounds
+from .rowsums import readonly
 
 PIECE = 64_000_000  # numbers touched by one compiled call: about 0.1 s, 0.5 s where the memory is slow
 PACKED_LINE = 400  # bytes: longer lines gain nothing
@@ -83,7 +84,7 @@ def row_lines(X: Any) -> tuple[Dense | Sparse, int]:
     if sp.issparse(X):
         return _compressed(X, X.tocsr())
     a = X if X.flags.c_contiguous else _transposed(X.T)
-    return Dense(_readonly(a)), 0 if np.may_share_memory(a, X) else a.nbytes
+    return Dense(readonly(a)), 0 if np.may_share_memory(a, X) else a.nbytes
 
 
 def col_lines(X: Any) -> tuple[Dense | Sparse, int]:
@@ -91,7 +92,7 @@ def col_lines(X: Any) -> tuple[Dense | Sparse, int]:
     if sp.issparse(X):
         return _compressed(X, X.tocsc())
     a = X.T if X.flags.f_contiguous else _transposed(X)
-    return Dense(_readonly(a)), 0 if np.may_share_memory(a, X) else a.nbytes
+    return Dense(readonly(a)), 0 if np.may_share_memory(a, X) else a.nbytes
 
 
 def _compressed(X: Any, Z: Any) -> tuple[Sparse, int]:
@@ -99,7 +100,7 @@ def _compressed(X: Any, Z: Any) -> tuple[Sparse, int]:
     width = np.int32 if max(X.shape) < 2**31 else np.int64
     indptr, indices = Z.indptr.astype(np.int64, copy=False), Z.indices.astype(width, copy=False)
     made = [a for a, b in ((indices, X.indices), (Z.data, X.data)) if not np.may_share_memory(a, b)]
-    return Sparse(_readonly(indptr), _readonly(indices), _readonly(Z.data)), sum(a.nbytes for a in made)
+    return Sparse(readonly(indptr), readonly(indices), readonly(Z.data)), sum(a.nbytes for a in made)
 
 
 def _transposed(X: np.ndarray) -> np.ndarray:
@@ -109,13 +110,6 @@ def _transposed(X: np.ndarray) -> np.ndarray:
         for j in range(0, X.shape[1], 256):
             out[j : j + 256, i : i + 256] = X[i : i + 256, j : j + 256].T
     return out
-
-
-def _readonly(a: np.ndarray) -> np.ndarray:
-    """The same memory as a plain array that cannot be written: one compiled type, and nobody's data are changed."""
-    a = np.asarray(a).view()
-    a.flags.writeable = False
-    return a
 
 
 def size(X: Any) -> int:
@@ -205,7 +199,7 @@ def pack(view: View, now: State) -> tuple[View, State]:
     for name in names:
         table[name][:m] = now.table[name][:m]
     table["line"][:m] = a
-    lines = Dense(_readonly(table["line"]))
+    lines = Dense(readonly(table["line"]))
     return view._replace(lines=lines, copied=view.copied + a.nbytes), State(table, now.s, now.ids)
 
 

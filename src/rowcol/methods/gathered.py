@@ -8,6 +8,7 @@ finds, which is exact as ever.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from concurrent.futures import Executor
 from typing import Any, NamedTuple
 
@@ -17,11 +18,12 @@ import scipy.sparse as sp
 from ..core.centre import CANCELS, Moments
 from ..core.passes import Products
 from ..core.place import Place, by_pieces, pieces_of
-from ..core.threads import SHARED, by_threads
+from ..core.rowsums import RowSums, row_sums
+from ..core.threads import SHARED, spread
 from .factor import SINGLE, Factor, cholesky, from_gram, gram, in_single, scaled
 
 FEW = 8  # times as many rows as columns foretell
-SHORT = 32, 96  # unknowns from which on single precision is quicker: by one look, and by two
+SHORT = 32, 160  # unknowns from which on single precision is quicker: by one look, and by two
 NEAR = 10  # times their variance: means whose squares are smaller cost a digit, which is less than taking them off
 NOISE = 1e2  # ‖y‖/‖ρ‖ up to which two looks at least squares should do
 ERROR = 64  # of a sum in single precision, in units of SINGLE·√n: columns of noise had 10 to 60
@@ -61,17 +63,14 @@ def gathered(
     X: Place, y: np.ndarray, alpha: float, tol: float, pool: Executor | None, centre: bool = False
 ) -> Gathered | None:
     """All of it; `tol`: what single precision has to do for, 0 for none. None where too much would cancel."""
-    (n, p), about, tame = X.shape, None, 0.0
+    n, about, tame = X.shape[0], None, 0.0
     if centre or tol:
         first = next(iter(X.map(_first, (centre,), (), which=[0])))
         if first is not None:
             about, tame = first.about, _tame(first, n, alpha, tol)
         elif centre:
             return None
-    G, slope, column2, off = np.zeros((p, p)), np.zeros((len(y), p)), np.zeros(p), np.zeros(p)
-    for part in X.map(_sums, (centre, about, tame > 0), (y,), pool):
-        for total, more in zip((G, slope, column2, off), part, strict=True):
-            total += more
+    G, slope, column2, off = _added(X.map(_sums, (about, tame > 0), (y,), pool))
     if not centre:
         return Gathered(G, slope, column2, None, tame)
     left = column2 - off**2 / n
@@ -112,23 +111,36 @@ def _tame(first: First, n: int, alpha: float, tol: float) -> float:
 
 
 @by_pieces
-def _sums(part: Any, pool: Executor | None, centre: bool, about: Any, single: bool, y: np.ndarray) -> tuple:
+def _sums(part: Any, pool: Executor | None, about: Any, single: bool, y: np.ndarray) -> RowSums:
     """Of a part: XᵀX, yX, ‖X_j‖² and Σ_i x_i, about a point or about zero; the first in single precision."""
-    if sp.issparse(part):
-        G = gram(part, y.dtype, False)
-        return G, np.asarray(part.T @ y.T).T, np.diagonal(G), 0.0
     p = part.shape[1]
+    if sp.issparse(part):  # about zero: no means are asked for
+        G = gram(part, y.dtype, False)
+        return RowSums(G, np.asarray(part.T @ y.T).T, np.diagonal(G), np.zeros(p))
+    if p > SHARED:  # BLAS has threads of its own, and long lines
+        return _added(_product(piece, y[:, rows], about, single) for rows, piece in pieces_of(part, 2 * p))
+    if pool is None:
+        return row_sums(pieces_of(part), p, y, about, single)
+    return _added(spread(pool, lambda one: row_sums([one], p, y, about, single), list(pieces_of(part)), 8 * p * p))
 
-    def block(found: tuple[slice, np.ndarray]) -> tuple:
-        rows, piece = found
-        piece = piece.astype(np.float64, copy=False) if about is None else piece - about
-        few: np.ndarray = piece.astype(np.float32 if single else np.float64, copy=False)
-        G = few.T @ few
-        column2 = np.einsum("ij,ij->j", piece, piece) if single else np.diagonal(G)
-        return G, y[:, rows] @ piece, column2, np.ones(len(piece)) @ piece if centre else 0.0
 
-    total = [np.zeros((p, p)), np.zeros((len(y), p)), np.zeros(p), np.zeros(p)]
-    for more in by_threads(pool if p <= SHARED else None, block, pieces_of(part, 2 * p), 8 * p * p):
-        for a, b in zip(total, more, strict=True):
+def _product(piece: np.ndarray, y: np.ndarray, about: Any, single: bool) -> RowSums:
+    """The same by BLAS."""
+    piece = piece.astype(np.float64, copy=False) if about is None else piece - about
+    few: np.ndarray = piece.astype(np.float32 if single else np.float64, copy=False)
+    G = few.T @ few
+    column2 = np.einsum("ij,ij->j", piece, piece) if single else np.diagonal(G)
+    return RowSums(G, y @ piece, column2, np.ones(len(piece)) @ piece)
+
+
+def _added(parts: Iterable[RowSums]) -> RowSums:
+    """All rows' sums, from those of some."""
+    total = None
+    for part in parts:
+        if total is None:
+            total = RowSums(*(np.array(a, np.float64) for a in part))
+            continue
+        for a, b in zip(total, part, strict=True):
             a += b
-    return tuple(total)
+    assert total is not None
+    return total
