@@ -101,7 +101,9 @@ def how_to(
 
 
 def factored(asked: Problem, how: How, kept: Kept) -> bool:
-    """Will X be factored, once it has no means? None are known yet, but the memory they take may lead elsewhere."""
+    """Will an X that lies elsewhere be factored, once it has no means? The memory they take may lead elsewhere."""
+    if not isinstance(asked.X, Place) or kept.factor is not None:
+        return False
     n, p = asked.X.shape
     shift = Shift(np.zeros(p), np.broadcast_to(1.0, n), None, None)
     return choice_for(asked._replace(shift=shift), how, kept).route == "direct"

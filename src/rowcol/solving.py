@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from .asking import How, choice_for, factored, how_to, plan_for, plan_of, preconditioner_of, start_of
 from .checkpoints import closed, opened
-from .core.centre import centred, centred_x, centred_y, intercepts
+from .core.centre import centred, centred_y, intercepts
 from .core.norms import norm
 from .core.place import Place
 from .core.problem import Problem, answer, flag, problem
@@ -29,6 +30,7 @@ from .methods.progress import Progress
 from .methods.result import WORST_FIRST, Asked, Result, StartWarning, Status, warn
 from .methods.routes import follow
 from .methods.saying import announce, conclude, tell_travelled, travelled
+from .methods.still import less_means
 from .methods.way import Kept, Way
 from .methods.which import which_solution
 from .places.opening import placed, with_team
@@ -253,32 +255,20 @@ def result_for(asked: Problem, how: How, x0: Any, kept: Kept, began: float, fit_
         if not isinstance(asked.X, LinearOperator) or isinstance(asked.X, Place):
             stack.enter_context(single_blas(lends=True))  # our threads share X; what else there is is mostly too short
         pool = stack.enter_context(pooled(how.jobs))
-        known = None
+        known, cut = None, None
         if fit_intercept:
             asked, offset = centred_y(asked)
-            if isinstance(asked.X, Place) and kept.factor is None and factored(asked, how, kept):
-                known = gathered_for(asked, 0.0 if kept.often else stop.tol, pool)
-            asked = centred_x(asked, pool, None if known is None else known.moments)
+            loose = 0.0 if kept.often else stop.tol
+            sums = partial(gathered_for, asked, loose, pool) if factored(asked, how, kept) else lambda: None
+            asked, known, cut = less_means(asked, pool, sums, np.inf if how.log else began + stop.max_seconds)
         beta0, alpha0 = start_of(x0, asked)
         choice = choice_for(asked, how, kept)
         plan = plan_of(asked, how, choice, foretell=False)
         plans.append(plan)
         announce(log, plan)
-        way = Way(
-            asked,
-            how.sampler,
-            stop,
-            how.seed,
-            how.memory,
-            how.callback,
-            how.bar,
-            pool,
-            how.jobs,
-            kept,
-            method == "auto" and kept.precondition is None,
-            log=how.log,
-            gathered=known,
-        )
+        auto = method == "auto" and kept.precondition is None
+        limits = how.sampler, stop, how.seed, how.memory, how.callback, how.bar
+        way = Way(asked, *limits, pool, how.jobs, kept, auto, log=how.log, gathered=known, cut=cut)
         before = travelled(asked.X)
         take = with_ones if _needs_ones(asked, choice) else follow
         outcome = take(way, choice, beta0, alpha0)

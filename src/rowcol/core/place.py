@@ -8,8 +8,11 @@ they run where the part is. It is a `LinearOperator` too: what knows nothing of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
 from typing import Any
 
@@ -25,6 +28,30 @@ ABREAST = 3  # threads that take a part each, at most: as many parts are in memo
 PIECE = 2_000_000  # bytes of a part that are still in a core's own cache when they are used after having been read
 
 Asked = Callable[..., Any]  # f(part, pool, *shared, *sliced)
+
+_deadline: ContextVar[float] = ContextVar("deadline", default=float("inf"))  # of the passes that this thread asks for
+
+
+class Late(Exception):  # noqa: N818 - nothing is wrong
+    """Time is up, and a pass was left between two parts."""
+
+
+@contextmanager
+def until(deadline: float) -> Iterator[None]:
+    """Passes are left, by `Late`, once `perf_counter` is beyond this: one over all parts may take hours."""
+    before = _deadline.set(deadline)
+    try:
+        yield
+    finally:
+        _deadline.reset(before)
+
+
+def in_time(found: Iterable, count: int) -> Iterator:
+    """What is found in so many parts, as it comes; `Late`, if others are still to come and time is up."""
+    for k, one in enumerate(found):
+        yield one
+        if k + 1 < count and time.perf_counter() > _deadline.get():
+            raise Late
 
 
 class Place(LinearOperator):
@@ -85,7 +112,8 @@ class Place(LinearOperator):
 
         A few threads take a part each, and read it, too: so one reads while another works, and none waits for another.
         """
-        if which is not None and not len(which):
+        many = self.count if which is None else len(which)
+        if not many:
             return
 
         def one(k: int, part: Any = None) -> Any:
@@ -96,11 +124,13 @@ class Place(LinearOperator):
         if (
             pool is not None and abreast(pool) and self.shape[1] <= SHARED
         ):  # or else BLAS has threads of its own, or there are too many
-            yield from ahead(pool, one, self.asked(which), ABREAST)
+            yield from in_time(ahead(pool, one, self.asked(which), ABREAST), many)
             return
-        for k, part in self.parts(which):
-            if which is None or k in which:  # where parts come in their own order, all of them do
+        for k, part in in_time(self.parts(which), many):
+            if which is None or k in which:  # where parts come in their own order, those before do, too
                 yield f(part, pool, *shared, *(cut(a, self.rows(k)) for a in sliced))
+            if which is not None and k >= which[-1]:
+                return
 
     def asked(self, which: Sequence[int] | None) -> Iterator[tuple]:
         """Parts that threads are to take, by their numbers; or, where they come in their own order, as they come."""

@@ -28,6 +28,7 @@ from .pivots import BLOCK, Pivots, pivots
 from .progress import Bar, Progress
 from .result import Status
 from .saying import learn
+from .still import Still, cut_by
 from .stop import Stop
 
 log = logging.getLogger(__name__)
@@ -277,10 +278,19 @@ def _embedded(
 def _take(way: Way, choice: Choice, alpha0: np.ndarray | None) -> Outcome:
     way.taken.append(choice.route)
     began = time.perf_counter()
-    mover = _mover(way, choice, alpha0)
+    logged, cut = way.log, None
+    mover: Mover
+    try:
+        mover = _mover(way, choice, alpha0)
+    except KeyboardInterrupt as why:
+        x = np.zeros_like(way.asked.y) if alpha0 is None else alpha0.copy()
+        mover, cut = Still(way.asked.X, np.arange(len(x)), x, None), cut_by(why)
+        if logged is not None:
+            logged.ended, logged = True, None  # no part of the course
     left = way.stop.max_seconds - (time.perf_counter() - began)
     stop = way.stop._replace(max_seconds=max(left, 0.0))
-    out = run(way.asked, mover, stop, look_first=alpha0 is not None, callback=way.callback, bar=way.bar, log=way.log)
+    look = alpha0 is not None and cut is None
+    out = run(way.asked, mover, stop, look_first=look, callback=way.callback, bar=way.bar, log=logged, cut=cut)
     for i in [i for i, c in out.certificates.items() if c.value > 1.0]:  # zero is better
         assert out.column2 is not None
         out.beta[i] = 0.0

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..core.certify import Certificate, Evidence, certify, certify_residual, hopeless
 from ..core.explain import explain_values
+from ..core.place import Late, until
 from ..core.problem import Problem, answer
 from ..core.view import size
 from .log import Log, gone_on, told
@@ -110,8 +111,9 @@ def run(
     otherwise: float = np.inf,
     column2: np.ndarray | None = None,
     log: Log | None = None,
+    cut: Status | None = None,
 ) -> Outcome:
-    """Advance until every right-hand side has its verdict.
+    """Advance until every right-hand side has its verdict; or, where it was `cut` short already, only look.
 
     `otherwise` is what another method would take, in passes: one that is predicted to take longer is left. With a
     `log` the clock ends no round before its time, so that all of them are the same in any process.
@@ -123,7 +125,6 @@ def run(
     out.column2, out.slope = np.full(p, -1.0) if column2 is None else column2, np.zeros_like(out.beta)
     watches = [Watch() for _ in range(q)]
     ended: Status | None = None  # by its own limits; what cuts it short is the clock, or a callback
-    cut: Status | None = None
     past = None if log is None else log.begin()
     if log is not None and past is not None:
         ended, done = gone_on(log, past, out, watches, mover)
@@ -142,7 +143,8 @@ def run(
         try:
             while mover.ids.size and ended is None and cut is None:
                 ids = mover.ids
-                now = mover.advance(stop.max_passes - out.passes, deadline)
+                with until(deadline):
+                    now = mover.advance(stop.max_passes - out.passes, deadline)
                 if not np.isfinite(now.gain).all():
                     raise ValueError(explain_values(problem.X))
                 out.steps += now.steps
@@ -178,6 +180,8 @@ def run(
             cut = Status.INTERRUPTED
             if log is not None:
                 log.ended = True  # this round is not whole: what was written before it stays
+        except Late:
+            cut = Status.SECONDS
         if mover.ids.size:
             if cut is Status.SECONDS or (cut is not None and ended in (None, Status.SLOW)):
                 ended = cut

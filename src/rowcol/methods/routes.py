@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..core.centre import centred_copy, scaled_shift
+from ..core.place import until
 from ..core.problem import Problem, answer, ridge_of, shared
 from ..core.problem import some as some_of
 from ..core.threads import lent
@@ -25,6 +26,7 @@ from .movers import mover_of
 from .progress import Progress
 from .result import Status, count_passes
 from .saying import learn
+from .still import CUT, cut_by, still
 from .stop import Stop
 from .way import Way
 
@@ -198,8 +200,19 @@ def _take(
             alpha0 = np.divide(alpha0, root, out=np.zeros_like(alpha0), where=root > 0)
     way.compiling = 0.0
     unknowns = min(asked.X.shape) if route in BY_MATRICES else 0
-    with lent(unknowns):
-        mover, kind, look, compiling, copied = mover_of(way, given, route, side, choice, beta0, alpha0, seen)
+    began, logged = time.perf_counter(), way.log
+    try:
+        if way.cut is not None:
+            raise way.cut
+        with lent(unknowns), until(np.inf if logged is not None else began + stop.max_seconds):
+            mover, kind, look, compiling, copied = mover_of(way, given, route, side, choice, beta0, alpha0, seen)
+    except CUT as why:
+        way.cut, mover, kind, look = why, still(given, way.pool, beta0, alpha0), "none", False
+        compiling, copied = 0.0, 0
+        if logged is not None:
+            logged.ended, logged = True, None  # no part of the course
+    spent = max(time.perf_counter() - began - compiling - way.compiling, 0.0)
+    stop = stop._replace(max_seconds=max(stop.max_seconds - spent, 0.0))
     if compiling + way.compiling > COMPILED:
         log.info("%.1f s went to compiling, which is kept for the next time", compiling + way.compiling)
     with lent(0 if route == "sketch" else unknowns):  # whose steps are products that our threads share
@@ -212,7 +225,8 @@ def _take(
             bar=way.bar,
             otherwise=_otherwise(way, given, route, side),
             column2=way.column2,
-            log=way.log,
+            log=logged,
+            cut=None if way.cut is None else cut_by(way.cut),
         )
     if out.column2 is not None and (out.column2 >= 0).all():
         way.column2 = out.column2

@@ -64,6 +64,7 @@ class Way:
     compiling: float = 0.0  # seconds, of the products of this route
     log: Log | None = None
     gathered: Gathered | None = None  # sums for a factor, where the means were found beside them
+    cut: BaseException | None = None  # what ended it before its first round
 
     def __post_init__(self) -> None:
         if self.asked.shift is not None and self.asked.shift.column2 is not None:
