@@ -313,3 +313,14 @@ def test_a_solve_of_chunks_goes_on_from_its_checkpoint(tmp_path, method):
     X[5, 5] += 1
     with pytest.raises(ValueError, match="X"):
         rowcol.resume(path, saved(X, tmp_path, "npy"), y)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_a_wide_system_that_no_solution_fits_has_its_least_squares(intercept):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((30, 200)), rng.standard_normal(30)
+    X[15:] = X[:15]
+    result = rowcol.solve(rowcol.chunks(X, rows=10).X, y, fit_intercept=intercept, tol=1e-8, random_state=0)
+    assert result.success
+    D, target = (X - X.mean(axis=0), y - y.mean()) if intercept else (X, y)
+    np.testing.assert_allclose(result.x, np.linalg.pinv(D) @ target, atol=1e-6)

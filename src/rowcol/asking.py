@@ -173,7 +173,8 @@ def _within_bounds(asked: Problem, how: How, kept: Kept) -> Choice:
     if how.method not in ("auto", "rcd"):
         raise ValueError(f"bounds are kept by columns only: say method='rcd' or 'auto', not {how.method!r}")
     if isinstance(asked.X, LinearOperator):
-        raise TypeError("bounds need the columns of X: pass it as an array or a sparse array, not as a LinearOperator")
+        where = "where its rows lie elsewhere" if isinstance(asked.X, Place) else "as a LinearOperator"
+        raise TypeError(f"bounds need the columns of X: pass it as an array or a sparse array in memory, not {where}")
     if asked.each is not None:
         raise ValueError("bounds take one alpha: solve the right-hand sides of each by themselves")
     copies = copies_of("rcd", asked)

@@ -238,8 +238,10 @@ def after(
     if asked.bounds is not None:
         return None
     operator = isinstance(X, LinearOperator)
-    if isinstance(X, Place):
-        return None  # what is there is the best there is
+    if isinstance(
+        X, Place
+    ):  # by rows, nothing is reached that no β fits; by columns, what is there is the best there is
+        return ("cg", "columns") if side == "rows" and asked.alpha == 0 and not falling else None
     options: list[tuple[str, str]] = []
     if asked.each is not None:  # many λ share their passes here and in cg only
         need = bytes_of("direct", asked, copies_of("direct", asked))
