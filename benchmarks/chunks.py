@@ -1,11 +1,11 @@
 """X on disk, larger than the memory it may take: seconds a pass beside those of reading, and the memory it took.
 
-    python benchmarks/chunks.py [--gigabytes 12] [--budget 1] [--p 100] [--rounds 3] [--folder DIR] [--cold]
+    python benchmarks/chunks.py [--gigabytes 12] [--budget 1] [--p 100] [--chunk 16] [--rounds 3] [--cold]
 
 Each job is a process of its own, whose anonymous memory (RssAnon: what is not the file's own pages) is watched. Jobs
 take turns, and the quickest of several rounds counts. A pass is a reading of the whole file: they are counted where
 parts are read. `--cold` empties the page cache before each job, which takes root; otherwise the file is read once
-beforehand.
+beforehand. Sizes may be several, by commas: `--gigabytes 0.5,1,2,4`, `--p 25,100,400`, `--chunk 1,4,16,64`.
 """
 
 from __future__ import annotations
@@ -72,13 +72,14 @@ def counted(X: Any) -> list[int]:
     return read
 
 
-def work(job: str, path: Path, budget: float) -> None:
+def work(job: str, path: Path, budget: float, megabytes: float) -> None:
     """One job, here; what it took, as JSON on stdout."""
     import rowcol
 
     rowcol.solve(rowcol.chunks(lambda: iter([np.eye(3), np.eye(3)])).X, np.ones(6), alpha=1.0)  # imports, compiles
     y = np.load(path.with_suffix(".y.npy"))
     X = rowcol.chunks(path).X
+    X = rowcol.chunks(path, rows=max(int(megabytes * 1e6 / (8 * X.shape[1])), 1)).X if megabytes else X
     read = counted(X)
     before, peak, done = anonymous(), 0, threading.Event()
 
@@ -102,11 +103,19 @@ def work(job: str, path: Path, budget: float) -> None:
     print(json.dumps(took | told), flush=True)
 
 
+def numbers(text: str) -> list[float]:
+    """Several, by commas."""
+    return [float(one) for one in text.split(",")]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--gigabytes", type=float, default=12.0)
+    parser.add_argument("--gigabytes", type=numbers, default=[12.0])
     parser.add_argument("--budget", type=float, default=1.0, help="gigabytes of memory=")
-    parser.add_argument("--p", type=int, default=100)
+    parser.add_argument("--p", type=numbers, default=[100])
+    parser.add_argument(
+        "--chunk", type=numbers, default=[0.0], help="megabytes of a chunk; as rowcol.chunks cuts them unless said"
+    )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--folder", help="where to write the file; a temporary folder unless said")
     parser.add_argument("--only", default="", help=f"jobs, by semicolons: {'; '.join(JOBS)}")
@@ -114,31 +123,40 @@ def main() -> None:
     parser.add_argument("--worker", nargs=2, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.worker:
-        work(asked.worker[0], Path(asked.worker[1]), asked.budget)
+        work(asked.worker[0], Path(asked.worker[1]), asked.budget, asked.chunk[0])
         return
-    with tempfile.TemporaryDirectory(dir=asked.folder) as folder:
-        path = Path(folder) / "X.npy"
-        n = write(path, asked.gigabytes, asked.p)
-        size = path.stat().st_size
-        print(f"{n:,} x {asked.p}, {size / 1e9:.1f} GB, memory={asked.budget:g} GB, {'cold' if asked.cold else 'warm'}")
-        jobs = [job for job in JOBS if not asked.only or job == "reading" or job in asked.only.split(";")]
-        found: dict[str, list[dict]] = {job: [] for job in jobs}
-        for _, job in product(range(asked.rounds), jobs):
-            if asked.cold:
-                os.sync()
-                Path("/proc/sys/vm/drop_caches").write_text("3")
-            command = [sys.executable, __file__, "--budget", str(asked.budget), "--worker", job, str(path)]
-            found[job].append(json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
-        each = {job: min(one["seconds"] / one["passes"] for one in took) for job, took in found.items()}
-        for job, took in found.items():
-            best, peak = min(took, key=lambda one: one["seconds"]), max(one["peak"] for one in took)
-            print(
-                f"{job:18} {best['seconds']:7.2f} s  {best['passes']:5.1f} passes  {each[job]:6.2f} s a pass, "
-                f"{each[job] / each['reading']:5.2f} x reading  peak {peak / 1e6:5.0f} MB anonymous "
-                f"({best['before'] / 1e6:.0f} before)  {best.get('route', '')} {best.get('status', '')} "
-                f"{best.get('certificate', 0):.1e}",
-                flush=True,
-            )
+    for gigabytes, p in product(asked.gigabytes, asked.p):
+        with tempfile.TemporaryDirectory(dir=asked.folder) as folder:
+            path = Path(folder) / "X.npy"
+            n = write(path, gigabytes, int(p))
+            for chunk in asked.chunk:
+                cut = f", chunks of {chunk:g} MB" if chunk else ""
+                cache = "cold" if asked.cold else "warm"
+                print(f"{n:,} x {p:g}, {path.stat().st_size / 1e9:.1f} GB, memory={asked.budget:g} GB, {cache}{cut}")
+                race(path, asked, chunk)
+
+
+def race(path: Path, asked: argparse.Namespace, chunk: float) -> None:
+    """Every job by turns, and what each took."""
+    jobs = [job for job in JOBS if not asked.only or job == "reading" or job in asked.only.split(";")]
+    found: dict[str, list[dict]] = {job: [] for job in jobs}
+    for _, job in product(range(asked.rounds), jobs):
+        if asked.cold:
+            os.sync()
+            Path("/proc/sys/vm/drop_caches").write_text("3")
+        command = [sys.executable, __file__, "--budget", str(asked.budget), "--chunk", str(chunk), "--worker", job]
+        told = subprocess.run([*command, str(path)], check=True, capture_output=True, text=True).stdout
+        found[job].append(json.loads(told))
+    each = {job: min(one["seconds"] / one["passes"] for one in took) for job, took in found.items()}
+    for job, took in found.items():
+        best, peak = min(took, key=lambda one: one["seconds"]), max(one["peak"] for one in took)
+        print(
+            f"{job:18} {best['seconds']:7.2f} s  {best['passes']:5.1f} passes  {each[job]:6.3f} s a pass, "
+            f"{each[job] / each['reading']:5.2f} x reading  peak {peak / 1e6:5.0f} MB anonymous "
+            f"({best['before'] / 1e6:.0f} before)  {best.get('route', '')} {best.get('status', '')} "
+            f"{best.get('certificate', 0):.1e}",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

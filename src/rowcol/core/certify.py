@@ -343,8 +343,11 @@ def _one(
         if pair is not None:
             alpha, back = pair
             inverse = 1.0 if problem.weight is None else np.divide(1.0, w, out=np.zeros_like(w), where=w > 0)
-            alpha_norm = norm(np.sqrt(inverse) * alpha)  # ‖W^-½ α‖
-            r, off = norm(root * (rho - lam * inverse * alpha)), norm(beta - back)
+            alpha_norm = norm(alpha if problem.weight is None else np.sqrt(inverse) * alpha)  # ‖W^-½ α‖
+            left = lam * inverse * alpha  # in place from here: each is as long as y
+            left = np.subtract(rho, left, out=left)
+            left *= root
+            r, off = norm(left), norm(beta - back)
             d_r, d_off = d_rho + 2 * UNIT * lam * alpha_norm, units[1] * norm(raw) * alpha_norm
             error = min(error, (r + d_r) / (2 * soft) + off + d_off)
             by_rows = math.hypot(r + d_r, soft * (off + d_off))

@@ -121,7 +121,8 @@ def run(
     began = time.perf_counter()
     q, (n, p) = len(problem.y), problem.X.shape
     beta, alpha = mover.answers()
-    out = Outcome(beta.copy(), np.zeros((q, n), beta.dtype), None if alpha is None else alpha.copy())
+    # zeros take no memory before they are written to, and every answer is written down by the look that ends it
+    out = Outcome(beta.copy(), np.zeros((q, n), beta.dtype), None if alpha is None else np.zeros_like(alpha))
     out.column2, out.slope = np.full(p, -1.0) if column2 is None else column2, np.zeros_like(out.beta)
     watches = [Watch() for _ in range(q)]
     ended: Status | None = None  # by its own limits; what cuts it short is the clock, or a callback
@@ -219,12 +220,16 @@ def _look(
         expected = mover.expected() if hasattr(mover, "expected") else None
         expected = expected if expected is None or which.all() else expected[which]
         evidence = certify(problem, mover.by, beta, alpha, some, out.column2, expected)
+    if some.size == len(out.beta):  # of all: kept as it is, as one more vector of n numbers may not fit
+        out.residual = evidence.residual
     done, telling = np.zeros(mover.ids.size, bool), log.isEnabledFor(logging.DEBUG)
     for k, (place, i) in enumerate(zip(np.flatnonzero(which), some, strict=True)):
         found = evidence.certificates[k]
         out.history.certificate.append((out.passes, int(i), found))
         out.certificates[int(i)] = found
-        out.beta[i], out.residual[i] = beta[k], evidence.residual[k]
+        out.beta[i] = beta[k]
+        if out.residual is not evidence.residual:
+            out.residual[i] = evidence.residual[k]
         if out.slope is not None and evidence.slope.size:
             out.slope[i] = evidence.slope[k]
         if out.alpha is not None and alpha is not None:
