@@ -13,6 +13,7 @@ from cases import POINTS, SPARSE, TALL, VALUES, WIDE, Y, told
 from oracle import lapack
 from rowcol import checkpoints
 from rowcol.checkpoints import Warm
+from rowcol.estimators import going_on
 
 pytestmark = pytest.mark.filterwarnings("ignore::rowcol.ConvergenceWarning")
 rng = np.random.default_rng(5)
@@ -33,11 +34,11 @@ LONG = {
     "rows": (rowcol.Ridge(0.5, solver="rk", tol=1e-4, max_iter=200), TALL, Y),
     "columns": (rowcol.Ridge(0.1, solver="rcd", tol=1e-5), TALL, Y),
     "sgs-cg": (rowcol.Ridge(0.003, solver="sgs-cg", tol=1e-9), STEEP, LEFT),
-    "positive": (rowcol.Ridge(1e-4, positive=True, tol=1e-12), STEEP, LEFT),
+    "positive": (rowcol.Ridge(1e-2, positive=True, tol=1e-9), STEEP, LEFT),
     "sparse, rows": (rowcol.Ridge(0.5, solver="rk", tol=1e-5, max_iter=400), SPARSE, Y),
     "sparse, ones": (rowcol.Ridge(0.005, solver="sgs-cg", tol=1e-9), SPARSE, Y),
     "wide": (rowcol.Ridge(1e-3, solver="cg", tol=1e-9), WIDE, Y[:20, 0]),
-    "alphas apart": (rowcol.Ridge([1e-2, 0.1, 0.1], solver="rcd", tol=1e-7), TALL, Y),
+    "alphas apart": (rowcol.Ridge([0.5, 1.0, 1.0], solver="rcd", tol=1e-4), TALL, Y),
     "chunks": (rowcol.Ridge(0.003, solver="cg", tol=1e-9), chunked(STEEP), LEFT),
     "chunks, rows": (
         rowcol.Ridge(0.5, solver="rk", fit_intercept=False, tol=1e-4, max_iter=300),
@@ -46,13 +47,13 @@ LONG = {
     ),
     "least squares": (rowcol.LeastSquares(solver="cg", tol=1e-10), STEEP, LEFT),
     "classes": (rowcol.RidgeClassifier(0.003, solver="cg", tol=1e-9), STEEP, LEFT > 0),
-    "kernel pcg": (kernel("pcg", 1e-6, 1e-9, fit_intercept=True), POINTS, VALUES),
+    "kernel pcg": (kernel("pcg", 1e-4, 1e-7, fit_intercept=True), POINTS, VALUES),
     "kernel blocks": (kernel("blocks", 0.05), POINTS, VALUES),
     "kernel points": (kernel("rk", 0.5, 1e-3), POINTS, VALUES),
     "kernel points, alphas": (kernel("rk", [0.5, 1.0, 2.0], 1e-3), POINTS, VALUES),
     "kernel centres": (kernel("cg", 1e-4, 1e-4, n_centers=40), POINTS, VALUES),
     "kernel classes": (
-        rowcol.KernelRidgeClassifier(1e-5, solver="cg", tol=1e-9),
+        rowcol.KernelRidgeClassifier(1e-3, solver="cg", tol=1e-6),
         POINTS,
         VALUES[:, 0] > 0,
     ),
@@ -94,6 +95,7 @@ def uncut(name):
     every = After()
     whole = model.set_params(warm_start=False, callback=every).fit(X, y)
     assert every.calls > 3, "an example that cannot be cut shows nothing"
+    assert all(result.success for result in results(whole))
     return whole, every.calls
 
 
@@ -104,7 +106,8 @@ def test_cut_by_a_callback_and_fitted_again_it_has_the_same_bits(name):
         model, X, y = asked(name)
         model.set_params(callback=After(cut)).fit(X, y)
         if all(result.success for result in results(model)):
-            continue  # what it had was good enough
+            assert cut > 2  # what it had was good enough
+            continue
         on = After()
         model.set_params(callback=on).fit(X, y)
         same(whole, model)
@@ -128,8 +131,8 @@ def test_cut_by_max_iter_it_goes_on_where_more_is_allowed(name):
 def test_the_same_max_iter_again_and_again_comes_to_the_end(name):
     model, X, y = asked(name)
     whole, _ = uncut(name)
-    model.set_params(max_iter=whole.result_.passes / 4.5)
-    fits = [model.fit(X, y).result_.passes for _ in range(4)]
+    model.set_params(max_iter=whole.result_.passes / 2.5)
+    fits = [model.fit(X, y).result_.passes for _ in range(2)]
     assert not model.result_.success
     assert fits == sorted(set(fits))
     model.fit(X, y)
@@ -141,10 +144,11 @@ def test_the_same_bits_in_ever_so_many_slots_of_time():
         whole, rounds = uncut(name)
         model, X, y = asked(name)
         model.set_params(max_seconds=1e-9)
-        for _ in range(rounds):
-            if model.fit(X, y).result_.success:
-                break
-        same(whole, model)
+        for _ in range(rounds // 2):
+            assert model.fit(X, y).result_.status.name == "SECONDS"
+        on = After()
+        same(whole, model.set_params(max_seconds=None, callback=on).fit(X, y))
+        assert on.calls == rounds - rounds // 2
 
 
 @pytest.mark.parametrize("name", ["cg", "chunks", "kernel blocks"])
@@ -231,14 +235,16 @@ def test_another_function_is_another_kernel():
         np.testing.assert_allclose(model.predict(X), whole.predict(X), atol=1e-5)
 
 
-@pytest.mark.parametrize("state", [None, np.random.RandomState(0), np.random.default_rng(0)], ids=repr)
+@pytest.mark.parametrize(
+    "state", [None, np.random.RandomState(0), np.random.default_rng(0)], ids=["none", "state", "generator"]
+)
 def test_without_a_seed_the_picks_go_on_as_they_were_drawn(state):
     """`rk` picks at random: the history of the whole has to begin with that of its part."""
     model, X, y = asked("rows")
     part = model.set_params(random_state=state, callback=After(4)).fit(X, y).result_
     whole = model.set_params(callback=None).fit(X, y).result_
     assert whole.success
-    assert np.array_equal(np.array(part.history.energy), np.array(whole.history.energy[:4]))
+    assert np.array_equal(part.history.energy, whole.history.energy[:4], equal_nan=True)
 
 
 @pytest.mark.parametrize("name", ["cg", "rows", "classes", "kernel pcg", "kernel centres", "kernel classes"])
@@ -330,8 +336,6 @@ def test_a_memory_map_stays_in_the_parts_it_was_cut_in(tmp_path, monkeypatch):
     X = np.load(tmp_path / "X.npy", mmap_mode="r")
     whole = rowcol.Ridge(0.003, solver="cg", tol=1e-9, random_state=0).fit(X, LEFT)
     model = rowcol.Ridge(0.003, solver="cg", tol=1e-9, random_state=0, warm_start=True, callback=After(4)).fit(X, LEFT)
-    from rowcol.estimators import going_on
-
     monkeypatch.setattr(going_on, "budget", lambda memory: X.nbytes // 2)
     on = After()
     same(whole, model.set_params(callback=on).fit(X, LEFT))
