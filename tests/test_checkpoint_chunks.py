@@ -248,9 +248,7 @@ def test_a_disk_that_fills_up_before_the_first_checkpoint_leaves_none(tmp_path, 
 def test_samplers_are_refused_where_rows_come_part_by_part(asked):
     source = Source()
     place = opening.chunks(source, rows=10).X
-    with pytest.raises(
-        TypeError, match="sampler cannot be used where rows of X lie elsewhere.*: leave out sampler, or"
-    ):
+    with pytest.raises(TypeError, match=r"sampler cannot be used where rows of X lie elsewhere.*: leave out"):
         rowcol.solve(place, Y, **asked)
     assert source.reads == 0
     assert rowcol.solve(place, Y, alpha=1.0, method="rk", sampler="shuffled", max_passes=2).sampler == "shuffled"
