@@ -428,7 +428,7 @@ LONG = {
     "chunks, rows": (
         rowcol.chunks(lambda: (TALL[i : i + 9] for i in range(0, 120, 9))).X,
         Y,
-        dict(alpha=1e-3, method="rk", tol=1e-9, max_passes=60),
+        dict(alpha=1e-3, method="rk", tol=1e-9, max_passes=200),
     ),
 }
 SERVER = """

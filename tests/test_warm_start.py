@@ -317,6 +317,15 @@ def test_a_file_comes_first_and_memory_goes_on_into_it(tmp_path):
         model.set_params(checkpoint=at).fit(X, 2 * y)
 
 
+def test_a_file_that_ended_by_its_limit_is_no_end_of_what_has_another_limit(tmp_path):
+    whole, _ = uncut("rows")
+    model, X, y = asked("rows")
+    for _ in range(2):  # it is written, and read
+        model.set_params(max_iter=7.3, checkpoint=tmp_path / "at").fit(X, y)
+        assert model.result_.status.name == "PASSES"
+    same(whole, model.set_params(max_iter=200, checkpoint=None).fit(X, y))
+
+
 def test_a_limit_that_leaves_no_race_is_another_way():
     """Rows and columns race if three passes are allowed: a fit that had two did not, and begins as the whole does."""
     X = sp.random_array((4000, 4000), density=0.005, rng=5, format="csr")

@@ -206,7 +206,9 @@ def opened(checkpoint: Any, how: How, X: Any, y: Any, given: dict[str, Any]) -> 
         log.exists = at.told is not None
     if warm is not None:
         warm.asked |= asked | {"limit": how.stop.max_passes, "start": (told or warm.asked).get("start")}
-        warm.log, log.keeps, log.kept = log, True, {"runs": list(runs), "facts": facts, "seconds": spent}
+        # a file may hold rounds that its limit has shortened: then what is kept in memory begins with the seed
+        known = list(runs) if told is warm.past else []
+        warm.log, log.keeps, log.kept = log, True, {"runs": known, "facts": facts, "seconds": spent}
     how.log = log
     if told is None:
         return given["x0"]
