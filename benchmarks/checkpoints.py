@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import rowcol
-from rowcol import checkpoints
+from rowcol import checkpoints, fingerprints
 
 
 def timed(f: Callable[[], Any]) -> tuple[float, Any]:
@@ -39,7 +39,7 @@ def measure(name: str, X: np.ndarray, y: np.ndarray, passes: float, **options: A
         every = timed(lambda: rowcol.solve(X, y, checkpoint=rowcol.Checkpoint(path, seconds=0), **told))[0]
         checkpoints.write = written
         back, last = timed(lambda: rowcol.resume(path, X, y))
-        summing = timed(lambda: checkpoints.fingerprint(X, y))[0]
+        summing = timed(lambda: fingerprints.fingerprint(X, y))[0]
         assert (first.x == last.x).all()
         assert (first.passes, first.steps) == (last.passes, last.steps)
         print(

@@ -424,6 +424,12 @@ LONG = {
     "rows": (TALL, Y, dict(alpha=1e-3, method="rk", tol=1e-9, max_passes=300)),
     "conjugate gradients": (STEEP, Y, dict(method="cg", tol=1e-10, max_passes=500)),
     "a kernel": (POINTS, VALUES, dict(kernel="rbf", alpha=1e-7, method="pcg", tol=1e-9, max_passes=150)),
+    "chunks": (rowcol.chunks(STEEP, rows=12).X, Y, dict(method="cg", tol=1e-10, max_passes=500)),
+    "chunks, rows": (
+        rowcol.chunks(lambda: (TALL[i : i + 9] for i in range(0, 120, 9))).X,
+        Y,
+        dict(alpha=1e-3, method="rk", tol=1e-9, max_passes=200),
+    ),
 }
 SERVER = """
 import os, sys, warnings

@@ -24,6 +24,7 @@ LAYERS = [
     "methods",
     "files",
     "asking",
+    "fingerprints",
     "checkpoints",
     "posing",
     "fitting",

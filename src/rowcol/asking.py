@@ -122,6 +122,7 @@ def choice_for(asked: Problem, how: How, kept: Kept) -> Choice:
         side = "rows" if (size == n and size != p) or (size == n and n < p) else "columns"
         return Choice("cg", side, ["a preconditioner was given: conjugate gradients use it"])
     if method == "auto":
+        _pickable(asked, how)
         if how.sampler != "auto" and asked.each is None:  # a sampler is for steps: the paper's own methods
             side = "columns" if n >= p else "rows"
             reason = (
@@ -143,6 +144,7 @@ def choice_for(asked: Problem, how: How, kept: Kept) -> Choice:
             f"method={method!r} needs the rows or columns of X, and a LinearOperator has only products: say "
             "method='cg' or 'auto', or pass X as an array or a sparse array"
         )
+    _pickable(asked, how)
     if asked.each is not None and method in (*BY_LINES, "subset"):
         raise ValueError(
             f"method={method!r} takes one alpha: solve each by itself, or say method='auto', 'direct' or 'cg', which "
@@ -164,6 +166,22 @@ def choice_for(asked: Problem, how: How, kept: Kept) -> Choice:
     if method in ("sgs-cg", "blocks") and asked.alpha > 0 and n == p:
         side = "rows"
     return Choice(method, side, [f"method={method!r} was asked for"])
+
+
+def _pickable(asked: Problem, how: How) -> None:
+    """A sampler needs lines to pick from."""
+    name = how.sampler if isinstance(how.sampler, str) else "weights"
+    if name == "auto" or not isinstance(asked.X, LinearOperator) or (how.method, name) == ("rk", "shuffled"):
+        return
+    if isinstance(asked.X, Place):
+        raise TypeError(
+            "sampler cannot be used where rows of X lie elsewhere, as they come part by part, shuffled: leave out "
+            "sampler, or load X into memory"
+        )
+    raise TypeError(
+        "sampler needs the rows or columns of X, and a LinearOperator has only products: leave out sampler, or pass X "
+        "as an array or a sparse array"
+    )
 
 
 def _within_bounds(asked: Problem, how: How, kept: Kept) -> Choice:

@@ -2,40 +2,32 @@
 
 from __future__ import annotations
 
-import json
 import math
-import zlib
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from copy import deepcopy
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from . import __version__
 from .asking import How
-from .core.kernels import kernel_of
-from .core.place import Place
 from .core.problem import matrix, real_number, right_hand_sides
 from .core.words import cut, first_line
 from .files.archive import read, write
 from .files.plain import Packing, Unpacking
 from .files.writing import swept, writable
+from .fingerprints import NAMES, SAME, as_bytes, fingerprint, plain, seed_of, seeded
 from .methods.log import Log
-from .methods.result import History, Result
+from .methods.result import Result, Status
+from .methods.routes import RACE
 
 FORMAT = 1  # goes up by one when a file has other parts
 TREE = "checkpoint.json"
 REMEDY = "remove it to begin anew, or name another file"
-PART = 1 << 26  # bytes of X summed at a time, so that Ctrl-C is obeyed
-LIMITS = ("max_seconds", "n_jobs")  # of a process, and not of what is solved; so is the start, once there is a way
-SAME = (
-    *("alpha", "kernel", "n_centers", "fit_intercept", "method", "tol", "max_passes", "sampler", "sample_weight"),
-    *("bounds", "preconditioner", "memory"),
-)
-NAMES = ("x0", *SAME, *LIMITS)
+LEAST, VECTORS = 16_384, 6  # of a first checkpoint: bytes, and vectors as long as a row and a column, for each y
+CUT = {Status.PASSES, Status.SECONDS, Status.CALLBACK, Status.INTERRUPTED}  # of a fit that can go on
 
 
 @dataclass(frozen=True)
@@ -134,6 +126,46 @@ def _of(value: Any, kind: type) -> Any:
     return value
 
 
+@dataclass
+class Warm:
+    """A checkpoint in memory, of a fit with `warm_start`, beside that in a file, if there is one.
+
+    What a fit leaves is as in a file, with what only memory can hold: a start and a kernel that are no plain data.
+    """
+
+    past: dict[str, Any] | None = None  # what the fit before left, if it was cut short
+    file: Any = None
+    asked: dict[str, Any] = field(default_factory=dict)  # of this fit
+    of: tuple[Any, Any] = (None, None)  # its X and y
+    log: Log | None = None
+
+    def left(self, result: Result) -> dict[str, Any] | None:
+        """What the next fit can go on from; None if this one came to its end. X and y are summed up only here."""
+        if self.log is None or not CUT & set(result.statuses):
+            return None
+        told = self.asked | {"problem": self.asked["problem"] or fingerprint(*self.of)}
+        told["parameters"] = deepcopy(told["parameters"])  # arrays may be the user's own
+        return told | {"done": self.log.kept, "passes": result.passes}
+
+
+def recalled(checkpoint: Any, memory: int, said: Any) -> tuple[Any, int]:
+    """A checkpoint, its file read; and the budget by which X is placed: that of what was cut short, not what is free.
+
+    `said` is the budget as it was given.
+    """
+    if checkpoint is None:
+        return None, memory
+    warm = checkpoint if isinstance(checkpoint, Warm) else None
+    if warm is None:
+        checkpoint = found(checkpoint)
+    elif warm.file is not None:
+        warm.file = found(warm.file)
+    told = getattr(checkpoint if warm is None else warm.file, "told", None)
+    if told is None and warm is not None and warm.past is not None and warm.past["parameters"]["memory"] == said:
+        told = warm.past
+    return checkpoint, memory if told is None else told["memory"]
+
+
 def opened(checkpoint: Any, how: How, X: Any, y: Any, given: dict[str, Any]) -> Any:
     """Let a solve write down what it does, and go on from what is written there; the start it is to take.
 
@@ -141,35 +173,47 @@ def opened(checkpoint: Any, how: How, X: Any, y: Any, given: dict[str, Any]) -> 
     """
     if checkpoint is None:
         return given["x0"]
-    at = found(checkpoint)
-    path, told = Path(at.path), at.told
-    writable(path)
-    problem, (parameters, left_out) = fingerprint(X, y), plain(given)
-    seed, memory, spent = how.seed, how.memory, 0.0
+    warm = checkpoint if isinstance(checkpoint, Warm) else None
+    file = checkpoint if warm is None else warm.file
+    at = None if file is None else found(file)
+    parameters, left_out = plain(given)
+    asked: dict[str, Any] = {"problem": None, "parameters": parameters, "left_out": left_out}
+    asked |= {"seed": seeded(how.seed), "memory": how.memory}
+    told = None
+    if at is not None:
+        writable(Path(at.path), _bytes_of(at, X, y, parameters, left_out))
+        asked["problem"] = fingerprint(X, y)
+        if at.told is not None:
+            _compare(Path(at.path), at.told, asked)
+            told = at.told
+    name = "what the last fit left" if at is None else Path(at.path).name
+    if warm is not None:
+        warm.asked, warm.of = asked | _code(given, left_out), (X, y)
+        told = warm.past if told is None and _goes_on(warm, given) else told
+        asked["problem"] = warm.asked["problem"]
+    allowed, spent = how.stop.max_passes, 0.0
     runs: list[Any] = []
     facts: dict[str, Any] = {}
     if told is not None:
-        _compare(path, told, problem, parameters, left_out)
-        try:
-            seed, memory = _seed(told["seed"]), told["memory"]
-            runs, facts = _of(told["done"]["runs"], list), _of(told["done"]["facts"], dict)
-            spent = _of(told["done"]["seconds"], float)
-            first = told["parameters"]["max_seconds"]
-            start = told["parameters"]["x0"]
-            if start is not None and not isinstance(getattr(start, "x", start), np.ndarray):
-                raise ValueError("x0 is no array")
-            how.patience = math.inf if first is None else real_number(first, "max_seconds", above=0.0)
-        except (KeyError, ValueError, TypeError) as wrong:
-            raise ValueError(f"checkpoint: {path.name} is damaged; remove it to begin anew") from wrong
-        if given["random_state"] is not None and _seeded(seed) != _seeded(how.seed):
-            raise ValueError(_other(path, "random_state is another"))
-        parameters, left_out = told["parameters"], told["left_out"]
-    asked: dict[str, Any] = {"problem": problem, "parameters": parameters, "left_out": left_out}
-    asked |= {"seed": _seeded(seed), "memory": memory}
-    log = Log(path.name, partial(_written, path, asked), at.seconds, at.passes, runs, facts)
-    log.spent = spent
-    how.log, how.seed, how.memory = log, seed, memory
-    return given["x0"] if told is None or "x0" in left_out else parameters["x0"]
+        runs, facts, spent = _gone_on(how, told, name, given)
+        asked |= {one: told[one] for one in ("parameters", "left_out", "seed", "memory")}
+        more = how.stop.max_passes != allowed
+        limit = {"max_passes": how.stop.max_passes if more else parameters["max_passes"]}
+        asked["parameters"] = asked["parameters"] | limit
+    log = Log(name, None, runs=runs, facts=facts, spent=spent, limit=how.stop.max_passes)
+    if at is not None:
+        log.save, log.seconds, log.passes = partial(_written, Path(at.path), asked), at.seconds, at.passes
+        log.exists = at.told is not None
+    if warm is not None:
+        warm.asked |= asked | {"limit": how.stop.max_passes, "start": (told or warm.asked).get("start")}
+        # a file may hold rounds that its limit has shortened: then what is kept in memory begins with the seed
+        known = list(runs) if told is warm.past else []
+        warm.log, log.keeps, log.kept = log, True, {"runs": known, "facts": facts, "seconds": spent}
+    how.log = log
+    if told is None:
+        return given["x0"]
+    start = told["parameters"]["x0"]
+    return start if "x0" not in told["left_out"] else told.get("start", given["x0"])
 
 
 def closed(how: How, result: Result) -> Result:
@@ -187,128 +231,104 @@ def _written(path: Path, asked: dict[str, Any], done: dict[str, Any]) -> None:
     write(path, tree, packing.arrays, TREE)
 
 
+def _gone_on(how: How, told: dict[str, Any], name: str, given: dict[str, Any]) -> tuple[list[Any], dict, float]:
+    """Seed, memory and limits as they were; the runs that are known, what the clock decided, and seconds spent."""
+    try:
+        seed, memory = seed_of(told["seed"]), told["memory"]
+        runs, facts = _of(told["done"]["runs"], list), _of(told["done"]["facts"], dict)
+        spent = _of(told["done"]["seconds"], float)
+        first, start = told["parameters"]["max_seconds"], told["parameters"]["x0"]
+        if start is not None and not isinstance(getattr(start, "x", start), np.ndarray):
+            raise ValueError("x0 is no array")
+        how.patience = math.inf if first is None else real_number(first, "max_seconds", above=0.0)
+    except (KeyError, ValueError, TypeError) as wrong:
+        raise ValueError(f"checkpoint: {name} is damaged; remove it to begin anew") from wrong
+    if "limit" in told:  # in memory: passes that were all spent may be allowed again
+        limit = how.stop.max_passes
+        limit += told["passes"] if told["passes"] >= limit * (1 - 1e-12) else 0.0
+        how.stop = how.stop._replace(max_passes=limit)
+        if (limit < RACE) != (told["limit"] < RACE):  # it would have begun in another way
+            runs = []
+    elif given["random_state"] is not None and seeded(seed) != seeded(how.seed):
+        raise ValueError(_other(name, "random_state is another"))
+    how.seed, how.memory = seed, memory
+    return list(runs), dict(facts), spent
+
+
+def _bytes_of(at: Found, X: Any, y: Any, parameters: dict[str, Any], left_out: list[str]) -> int:
+    """About what the first checkpoint takes, which is known before there is one."""
+    packing = Packing()
+    packing.pack(parameters)
+    X, _ = matrix(X)
+    (n, p), b = X.shape, right_hand_sides(y, X.shape[0])[0]
+    more = n if parameters["kernel"] is not None or "kernel" in left_out else p
+    vectors = VECTORS * (b.size // n) * (n + more) * np.result_type(X.dtype, b.dtype, np.float64).itemsize
+    last = Path(at.path).stat().st_size if at.told is not None else 0
+    return max(LEAST + vectors + sum(a.nbytes for a in packing.arrays), last)
+
+
 # --- is it the same? -------------------------------------------------------------------------------------------------
 
 
-def _compare(path: Path, told: dict[str, Any], problem: dict, parameters: dict, left_out: list[str]) -> None:
-    for name, now in problem.items():
+def _compare(path: Path, told: dict[str, Any], asked: dict[str, Any]) -> None:
+    for name, now in asked["problem"].items():
         then = told["problem"].get(name)
         if then != now:
             said = (
                 f"{name} has other values"
                 if name in ("X", "y")
-                else f"{name} is {now} here, and {first_line(then)[:60]} there"
+                else f"{name} is {_short(name, now)} here, and {_short(name, then)} there"
             )
-            raise ValueError(_other(path, said))
+            raise ValueError(_other(path.name, said))
+    other = _another(told, asked)
+    if other is not None:
+        raise ValueError(_other(path.name, f"{other} is another"))
+
+
+def _another(told: dict[str, Any], asked: dict[str, Any], but: tuple[str, ...] = ()) -> str | None:
+    """The first parameter that is another one."""
     for name in SAME:
-        now = None if name in left_out else _bytes(parameters[name])  # code cannot be compared
-        if now != (None if name in told["left_out"] else _bytes(told["parameters"][name])):
-            raise ValueError(_other(path, f"{name} is another"))
+        now = None if name in asked["left_out"] else as_bytes(asked["parameters"][name])  # code cannot be compared
+        then = None if name in told["left_out"] else as_bytes(told["parameters"][name])
+        if now != then and name not in but:
+            return name
+    return None
 
 
-def _other(path: Path, why: str) -> str:
-    return f"checkpoint: {path.name} is of another solve, as {why}: name another file, or remove it to begin anew"
+def _short(name: str, value: Any) -> str:
+    """A shape, a type, or where parts of X begin: there may be thousands."""
+    if name == "layout of X" and isinstance(value, list) and all(type(one) is int for one in value[:2]):
+        rows = value[1] - value[0] if len(value) > 1 else 0
+        return f"{len(value) - 1:,} part{'s' * (len(value) != 2)} of {rows:,} rows"
+    return first_line(value)[:60]
 
 
-def _bytes(value: Any) -> bytes:
-    """Equal for equal plain data only."""
-    packing = Packing()
-    tree = json.dumps(packing.pack(value)).encode()
-    return b"\0".join([tree, *(f"{a.dtype.str} {a.shape}".encode() + a.tobytes() for a in packing.arrays)])
+def _other(name: str, why: str) -> str:
+    return f"checkpoint: {name} is of another solve, as {why}: name another file, or remove it to begin anew"
 
 
-def plain(given: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Parameters as plain data, and the names of those that are none."""
-    made: dict[str, Any] = {}
-    left_out = []
-    for name in NAMES:
-        value = given.get(name)
-        try:
-            made[name] = TAMED.get(name, _tame)(value)
-            Packing().pack(made[name])
-        except TypeError:
-            made[name] = None
-            left_out.append(name)
-    return made, left_out
+def _code(given: dict[str, Any], left_out: list[str]) -> dict[str, Any]:
+    """What is no plain data: a start is kept as it is, and all else is held against what comes."""
+    code = {name: given[name] for name in left_out if name != "x0"}
+    return {"code": code, "start": given["x0"] if "x0" in left_out else None}
 
 
-def _tame(value: Any) -> Any:
-    value = value.item() if isinstance(value, np.generic) else value
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    value = np.asarray(value)
-    return value.item() if value.ndim == 0 else value
+def _goes_on(warm: Warm, given: dict[str, Any]) -> bool:
+    """Is this fit the one that was cut short? X and y come last, as they take longest.
 
-
-def _number(value: Any) -> Any:
-    value = _tame(value)
-    return float(value) if type(value) is int else value
-
-
-def _start(x0: Any) -> Any:
-    """A start as an array, or as a Result of little else."""
-    if not isinstance(x0, Result):
-        return _tame(x0)
-    if x0.function is not None and np.shape(x0.x)[0] != x0.function.exact.shape[0]:
-        raise TypeError("the function of an earlier fit is no plain data")
-    return replace(x0, function=None, plan=None, history=History(), fitted=None)
-
-
-def _refused(value: Any) -> None:
-    if value is not None:
-        raise TypeError("an operator is no plain data")
-
-
-TAMED: dict[str, Callable[[Any], Any]] = {
-    "x0": _start,
-    "kernel": lambda value: None if value is None else kernel_of(value),
-    "bounds": lambda value: None if value is None else tuple(_tame(one) for one in value),
-    "preconditioner": _refused,
-    **dict.fromkeys(("alpha", "tol", "max_passes", "max_seconds"), _number),
-}
-
-
-def _seeded(seed: np.random.SeedSequence) -> dict[str, Any]:
-    entropy: Any = seed.entropy
-    return {
-        "entropy": [int(one) for one in entropy] if np.ndim(entropy) else int(entropy),
-        "spawn_key": [int(one) for one in seed.spawn_key],
-    }
-
-
-def _seed(told: dict[str, Any]) -> np.random.SeedSequence:
-    return np.random.SeedSequence(told["entropy"], spawn_key=tuple(told["spawn_key"]))
-
-
-def fingerprint(X: Any, y: Any) -> dict[str, Any]:
-    """What tells one X and y from others: shapes, types, layout and a checksum of all numbers.
-
-    It takes about a second a gigabyte, once a solve. Of an operator, it is the product with a fixed vector.
+    Of no seed, and of a generator, the next number is as good as any: then it is the one that was drawn.
     """
-    X, _ = matrix(X)
-    b, single = right_hand_sides(y, X.shape[0])
-    told: dict[str, Any] = {"shape of X": list(X.shape), "type of X": str(X.dtype)}
-    if sp.issparse(X):
-        told |= {"layout of X": X.format, "X": _sum(X.indptr, X.indices, X.data)}
-    elif isinstance(X, Place):
-        told |= {"layout of X": X.starts.tolist(), "X": list(X.map(_part_sum))}
-    elif isinstance(X, np.ndarray):
-        by_rows = X.flags.c_contiguous
-        told |= {"layout of X": "rows" if by_rows else "columns", "X": _sum(X if by_rows else X.T)}
-    else:
-        some = np.random.default_rng(0).standard_normal(X.shape[1])
-        told |= {"layout of X": "operator", "X": _sum(np.asarray(X.matvec(some)))}
-    return told | {"shape of y": [len(b)] if single else list(b.shape), "y": _sum(b)}
-
-
-def _part_sum(part: Any, pool: Any) -> int:
-    return _sum(part.indptr, part.indices, part.data) if sp.issparse(part) else _sum(part)
-
-
-def _sum(*arrays: np.ndarray) -> int:
-    total = 0
-    for a in arrays:
-        flat = np.ascontiguousarray(a).reshape(-1).view(np.uint8)
-        for start in range(0, flat.size, PART):
-            total = zlib.crc32(flat[start : start + PART].data, total)
-    return total
+    past, asked = warm.past, warm.asked
+    if past is None:
+        return False
+    fixed = isinstance(given["random_state"], (int, np.integer, np.random.SeedSequence))
+    if _another(past, asked, ("max_passes",)) is not None or (fixed and past["seed"] != asked["seed"]):
+        return False
+    try:
+        if past["code"] != asked["code"]:
+            return False
+    except ValueError:  # of arrays
+        return False
+    X, y = warm.of
+    asked["problem"] = asked["problem"] or fingerprint(X, y)
+    return bool(asked["problem"] == past["problem"])

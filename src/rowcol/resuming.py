@@ -7,11 +7,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from .checkpoints import LIMITS, REMEDY, Checkpoint, Found, found
+from .checkpoints import REMEDY, Checkpoint, Found, found
 from .core.place import Place
 from .core.problem import problem
 from .core.threads import most
 from .core.words import first_line
+from .fingerprints import LIMITS
 from .methods.progress import Progress
 from .methods.result import Result
 from .places.crew import LostError

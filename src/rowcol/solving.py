@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
 from .asking import How, choice_for, factored, how_to, plan_for, plan_of, preconditioner_of, start_of
-from .checkpoints import closed, opened
+from .checkpoints import closed, opened, recalled
 from .core.centre import centred, centred_y, intercepts
 from .core.norms import norm
 from .core.place import Place
@@ -165,16 +165,17 @@ def solve(
     given |= {"tol": tol, "max_passes": max_passes, "max_seconds": max_seconds, "x0": x0, "sampler": sampler}
     given |= {"sample_weight": sample_weight, "bounds": bounds, "preconditioner": preconditioner, "memory": memory}
     given |= {"n_jobs": n_jobs, "random_state": random_state}
+    checkpoint, room = recalled(checkpoint, how.memory, memory)  # the same parts of X as when it was begun
     if kernel is not None:
         if preconditioner is not None:
             raise ValueError("a kernel brings its own preconditioner: leave out preconditioner")
         _no_bounds(bounds)
-        X, how.team = with_team(X, how.memory, n_centers is not None)
+        X, how.team = with_team(X, room, n_centers is not None)
         x0 = opened(checkpoint, how, X, y, given)
         result = fit(X, y, kernel, alpha, how, x0, sample_weight, fit_intercept, began, n_centers=n_centers)
     else:
         _no_centers(n_centers)
-        X = placed(X, how.memory)
+        X = placed(X, room)
         asked = problem(X, y, alpha, sample_weight, bounds)
         kept = Kept(precondition=preconditioner_of(preconditioner, asked))
         x0 = opened(checkpoint, how, X, y, given)

@@ -17,6 +17,7 @@ from ..methods.progress import Progress
 from ..places.opening import gathered
 from .calibration import Calibration, calibrated, folds_of, in_folds, left_out
 from .classes import Classes
+from .going_on import checkpoints_of
 from .kernel_model import KINDS, KernelModel
 from .validating import check_parameters, validated
 
@@ -148,7 +149,7 @@ class KernelRidgeClassifier(Classes, KernelModel):
         labels, targets, sample_weight = self._posed(y, sample_weight)
         alpha = _penalty(self.alpha, targets)
         if not self.probability:
-            self._fit_to(X, targets, alpha, sample_weight, x0=self._start(targets.shape))
+            self._fit_to(X, targets, alpha, sample_weight, **self._warmly(targets.shape))
             self._labels = labels
             self.__dict__.pop("calibration_", None)  # of an earlier fit
             return self
@@ -157,9 +158,13 @@ class KernelRidgeClassifier(Classes, KernelModel):
         found = self._calibrated(X, targets, alpha, sample_weight, one_by_one)
         if left is not None:  # the folds have taken no more than half of it
             left = max(left - (time.perf_counter() - began), left / 2)
-        self._fit_to(X, targets, alpha, sample_weight, x0=self._start(targets.shape), max_seconds=left)
+        self._fit_to(X, targets, alpha, sample_weight, **self._warmly(targets.shape), max_seconds=left)
         self._labels, self.calibration_ = labels, found
         return self
+
+    def _warmly(self, shape: tuple[int, ...]) -> dict[str, Any]:
+        """The start of a fit, and what it goes on from."""
+        return {"x0": self._start(shape), "checkpoint": checkpoints_of(self)[0]}
 
     def _calibrated(self, X: Any, targets: np.ndarray, alpha: Any, sample_weight: Any, labels: bool) -> list:
         """How values become probabilities, by folds that are columns of one solve; of a few, where memory is short."""

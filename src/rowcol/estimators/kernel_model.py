@@ -25,6 +25,7 @@ from ..methods.choose import Plan
 from ..methods.costs import budget
 from ..methods.result import Result
 from ..places.opening import placed
+from .going_on import leave
 from .validating import validated
 
 KINDS: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": (np.float64, np.float32)}
@@ -117,12 +118,14 @@ class KernelModel(BaseEstimator):
 
     def _fit_to(self, X: Any, y: Any, alpha: Any, sample_weight: Any, **changes: Any) -> None:
         """Fit to X and y, which are validated; attributes change only when all is well."""
+        checkpoint = changes.get("checkpoint")
         result = self._solved(X, y, alpha, sample_weight, **changes)
         self.result_ = result
         self.dual_coef_ = result.x
         self.intercept_ = 0.0 if result.intercept is None else result.intercept
         self.X_fit_ = X if result.function.centers is None else X[result.function.centers]
         self.n_iter_ = result.passes
+        leave(self, [checkpoint], [result])
 
     @property
     def plan_(self) -> Plan:

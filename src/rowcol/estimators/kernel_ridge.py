@@ -8,10 +8,10 @@ from typing import Any
 from sklearn.base import MultiOutputMixin
 
 from ..core.place import Place
-from ..methods.costs import budget
 from ..methods.landmarks import Memo
 from ..methods.progress import Progress
 from ..places.opening import with_team
+from .going_on import checkpoints_of, room_of
 from .kernel_life import KernelLife
 from .validating import Regressor, check_parameters, validated, weighed
 
@@ -49,7 +49,8 @@ class KernelRidge(MultiOutputMixin, Regressor, KernelLife):
     memory : int or str, optional
         How much may be used beside X and y, in bytes or as "2 GB": half of what is free unless said.
     warm_start : bool
-        Start from the coefficients of the last fit, if the points are as many; with `n_centers`, from its function.
+        Start from the coefficients of the last fit, if the points are as many; with `n_centers`, from its function. A
+        fit that was cut short goes on, to the same bits, as of `Ridge`.
     dtype : {None, "float32", "float64"}
         Points are kept, and values given, in this precision; None keeps the points in theirs and gives values in
         double. Coefficients and certificates are in double precision always.
@@ -163,7 +164,7 @@ class KernelRidge(MultiOutputMixin, Regressor, KernelLife):
         self._kernel()  # parameters first
         check_parameters(self, kernel=True)
         self._kinds()
-        X, team = with_team(X, budget(self.memory), self.n_centers is not None)
+        X, team = with_team(X, room_of(self), self.n_centers is not None)
         if isinstance(X, Place):
             y = self._elsewhere(X, y)
         else:
@@ -174,5 +175,5 @@ class KernelRidge(MultiOutputMixin, Regressor, KernelLife):
             alike = last is not None and last.shape[1:] == y.shape[1:] and self.X_fit_.shape[1] == X.shape[1]
             start = self.result_ if self.warm_start and alike else None
         weight = weighed(sample_weight, X.shape[0])
-        self._fit_all(X, y, self.alpha, weight, start, Memo(), checkpoint=self.checkpoint, team=team)
+        self._fit_all(X, y, self.alpha, weight, start, Memo(), checkpoint=checkpoints_of(self)[0], team=team)
         return self

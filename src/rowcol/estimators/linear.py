@@ -18,6 +18,7 @@ from ..methods.result import Result
 from ..methods.stream import Stream, absorb, stream
 from ..places.opening import placed
 from ..solving import solve
+from .going_on import checkpoints_of, leave, room_of
 from .validating import Regressor, check_parameters, validated, weighed
 
 KINDS = {"accept_sparse": ("csr", "csc"), "dtype": (np.float64, np.float32)}
@@ -38,8 +39,8 @@ class Linear:
             raise ValueError(
                 f"checkpoint is for one solve, and these alphas take {len(groups)}: fit targets by themselves"
             )
-        results = []
-        for columns, one in groups:
+        results, checkpoints = [], checkpoints_of(self, len(groups))
+        for (columns, one), checkpoint in zip(groups, checkpoints, strict=True):
             options = {
                 "alpha": one,
                 "fit_intercept": self.fit_intercept,
@@ -54,7 +55,7 @@ class Linear:
                 "random_state": self.random_state,
                 "callback": self.callback,
                 "progress": self.progress,
-                "checkpoint": getattr(self, "checkpoint", None),
+                "checkpoint": checkpoint,
             }
             if bounded:
                 options["bounds"] = (0.0, np.inf)
@@ -63,6 +64,7 @@ class Linear:
         self.n_iter_ = max(int(np.ceil(max(r.passes for r in results))), 1)
         self.solver_ = ", ".join(sorted({r.method for r in results}))
         self.plan_ = results[0].plan
+        leave(self, checkpoints, results)
 
     def _elsewhere(self: Any, X: Place, y: Any) -> np.ndarray:
         """y of an X in parts, whose rows are judged as they are read."""
@@ -182,7 +184,9 @@ class Ridge(MultiOutputMixin, Regressor, Linear, BaseEstimator):
         Keep every coefficient at 0 or above: by columns.
     warm_start : bool
         Start from the last fit; from its α where the rows are as many, so that on the same X the start is exact also
-        when X is wide.
+        when X is wide. A fit that was cut short, by `max_iter`, `max_seconds`, a callback or Ctrl-C, goes on if X, y,
+        weights and parameters are the same, to the same bits as one that was not; `max_iter` may be another, and where
+        it was used up it counts anew. What that takes in memory is what a checkpoint holds.
     covariance : bool
         Set `covariance_` and `standard_errors_`. Takes a factorization and memory for p x p numbers.
     random_state : None, int or generator
@@ -289,7 +293,7 @@ class Ridge(MultiOutputMixin, Regressor, Linear, BaseEstimator):
         for stale in ("covariance_", "standard_errors_"):
             if hasattr(self, stale):
                 delattr(self, stale)
-        X = placed(X, budget(self.memory))
+        X = placed(X, room_of(self))
         if isinstance(X, LinearOperator) and not isinstance(X, Place):
             raise TypeError("X is a LinearOperator, which rowcol.solve(X, y, alpha=..., fit_intercept=True) takes")
         if isinstance(X, Place):
@@ -348,6 +352,7 @@ class Ridge(MultiOutputMixin, Regressor, Linear, BaseEstimator):
             result.message = result.message.split("; the system is inconsistent")[0]  # that is about rows of R
             if self.fit_intercept:
                 result.intercept = so_far.intercept(result.x, k if many else 0)
+        leave(self, [], [])
         self._stream = so_far  # now that nothing can fail, so that a call that did may be made again
         self._set(results, [k for k, _ in groups], many)
         self.n_iter_ = max(int(np.ceil(max(r.passes for r in results))), 1)

@@ -15,6 +15,9 @@ from ..core.words import shown
 
 log = logging.getLogger(__name__)
 
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # the disk, a quota, or what a process may write
+ZEROS = 1 << 20  # bytes written at a time
+
 
 def path_of(path: Any) -> Path:
     """A path as it was given, or an error that names it."""
@@ -88,18 +91,36 @@ def _nameless(folder: Path) -> BinaryIO | None:
         return None  # not every file system has them
 
 
-def writable(path: Path) -> None:
-    """An error, before any work, if a file could not be written there."""
+def writable(path: Path, size: int = 0) -> None:
+    """An error, before any work, if a file of so many bytes could not be written there."""
     if not path.parent.is_dir():
         raise FileNotFoundError(f"checkpoint: {path} cannot be written, as there is no folder {path.parent}")
     beside = _beside(path.resolve())
     try:
-        beside.touch()
-        beside.unlink()
+        try:
+            with open(beside, "wb") as file:
+                _reserve(file, size)
+        finally:
+            beside.unlink(missing_ok=True)
     except OSError as wrong:
+        full = wrong.errno in FULL
+        needs = f"about {max(size // 1_000_000, 1):,} MB are needed: make room, or " if full else ""
         raise type(wrong)(
-            f"checkpoint: {path} cannot be written, {wrong.strerror or wrong}: name another file"
+            f"checkpoint: {path} cannot be written, {wrong.strerror or wrong}: {needs}name another file"
         ) from wrong
+
+
+def _reserve(file: BinaryIO, size: int) -> None:
+    """Have the disk set so many bytes aside; nothing is written where it can."""
+    if size and hasattr(os, "posix_fallocate"):
+        try:
+            os.posix_fallocate(file.fileno(), 0, size)
+            return
+        except OSError as wrong:
+            if wrong.errno in FULL:
+                raise  # other errors: not every file system can
+    for start in range(0, size, ZEROS):
+        file.write(bytes(min(ZEROS, size - start)))
 
 
 def swept(path: Path) -> None:

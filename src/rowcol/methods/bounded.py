@@ -44,6 +44,7 @@ class Bounded(Coordinate):
         x, s = unknowns(self.view, self.now).copy(), self.now.s.copy()
         made = super().advance(room, deadline)
         if not np.isfinite(made.gain).all() or room - made.passes < 2:
+            self.shortened = True
             return made
         steps, gain = self._combine(x, s)
         more = steps / x.size

@@ -44,6 +44,7 @@ class Coordinate:
     least: int = 1
     passes: float = 0.0
     first: dict[int, float] = field(default_factory=dict)
+    shortened: bool = False  # the last round, by the limit of passes
 
     @property
     def needs_solution(self) -> bool:
@@ -59,6 +60,7 @@ class Coordinate:
         """A round of picks: short rounds first, as a tall consistent system is solved before every row was seen."""
         longest, per_step = round_of(self.view, self.source), passes_of(self.view, self.source, 1)
         length = max(min(self.length, math.ceil(min(room / per_step, longest) - 1e-9)), 1)
+        self.shortened = length < min(self.length, longest)
         if self.stepping is self.view and self.passes >= 2 and packing_pays(self.view):
             self.stepping, self.now = pack(self.view, self.now)
         runs, spent = [], 0

@@ -55,11 +55,13 @@ class Points:
     ids: np.ndarray
     patience: float = math.inf
     needs_solution: bool = False
+    shortened: bool = False  # the last round, by the limit of passes
 
     def advance(self, room: float, deadline: float) -> Round:
         """At most a quarter of a pass, batch by batch."""
         n, y = self.by.shape[0], self.problem.y[self.ids]
         length = max(min(n // 4, math.ceil(room * n - 1e-9)), 1)
+        self.shortened = length < n // 4
         tally, spent = np.zeros((self.ids.size, 2)), 0
         for start in range(0, length, BATCH):
             picks = take(self.source, min(BATCH, length - start))

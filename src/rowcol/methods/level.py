@@ -49,6 +49,11 @@ class Level:
         return self.inner.ids[: self._count]
 
     @property
+    def shortened(self) -> bool:
+        """The last round, by the limit of passes."""
+        return self.inner.shortened
+
+    @property
     def _count(self) -> int:
         return self.inner.ids.size - (self.ones is None)
 

@@ -1,4 +1,4 @@
-"""What a solve has done so far, written down, so that another process can go on from there to the same bits.
+"""What a solve has done so far, written down or kept, so that another one can go on from there to the same bits.
 
 A solve is a course of runs of the one loop: laps of a race, one route and the next, one penalty and the next. The same
 X, y, parameters and seed lead through the same runs. So a solve that goes on begins as it did at first, and makes the
@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -22,14 +23,19 @@ from .states import like
 from .stop import Watch
 
 SHARE = 10  # of the time between two, writing may take one part
+COPYING = 20  # and keeping a copy in memory one of these
 
 
 @dataclass
 class Log:
-    """The runs of a solve, and where they are written."""
+    """The runs of a solve, and where they are written.
+
+    With `keeps` a copy of what was done up to some round is kept in memory, too: of a round that no limit of passes has
+    shortened, so that a solve with another limit may go on from it.
+    """
 
     name: str  # of the file
-    save: Callable[[dict[str, Any]], None]
+    save: Callable[[dict[str, Any]], None] | None  # None: there is no file
     seconds: float = 30.0  # between two writings; zero: after every round
     passes: float | None = None  # or so many passes, whichever comes first
     runs: list[dict[str, Any] | None] = field(default_factory=list)  # done, but for the last; None: to be run again
@@ -38,6 +44,11 @@ class Log:
     begun: int = 0  # runs, by this process
     ended: bool = False  # by the clock or a callback: what comes after is not part of the course
     failed: bool = False
+    exists: bool = False  # is there a file that was written before?
+    keeps: bool = False
+    kept: dict[str, Any] = field(default_factory=dict)  # as it is saved
+    limit: float = inf  # of passes, of all runs
+    copied: tuple[float, float] = (0.0, 0.0)  # when the copy was made, and how long that took
     began: float = field(default_factory=time.perf_counter)
     last: tuple[float, float, float] = (0.0, 0.0, 0.0)  # when it was written, at which passes, and how long that took
 
@@ -58,10 +69,12 @@ class Log:
         since = time.perf_counter() - at
         due = since >= max(self.seconds, (SHARE - 1) * took if self.seconds else 0.0)
         due = due or (self.passes is not None and passes - at_passes >= self.passes)
-        if not self.ended and (due or now):
+        if not self.ended and self.save is not None and (due or now):
             began = time.perf_counter()
             self.runs[self.begun - 1] = state()
             self._write(passes, began)
+        if not self.ended and self.keeps:
+            self._keep(state, now)
         self.ended = self.ended or now
 
     def finish(self, state: Callable[[], dict[str, Any] | None]) -> None:
@@ -71,7 +84,7 @@ class Log:
 
     def close(self) -> None:
         """The solve is done: so is the file."""
-        if not self.ended:
+        if not self.ended and self.save is not None:
             self._write(0.0, time.perf_counter())
         self.ended = True
 
@@ -84,12 +97,28 @@ class Log:
         """The clock decided."""
         self.facts[f"{name} {self.begun}"] = value
 
+    def _keep(self, state: Callable[[], dict[str, Any] | None], now: bool) -> None:
+        """A copy of all that, if it is time, and if it would be the same without a limit of passes."""
+        began, before = time.perf_counter(), self.runs[: self.begun - 1]
+        at, took = self.copied
+        spent = sum(one["outcome"]["passes"] for one in before if one is not None)
+        if (not now and began - at < (COPYING - 1) * took) or spent >= self.limit * (1 - 1e-12):
+            return
+        last = state()
+        if last is None or (last["ended"] != "PASSES" and not last["shortened"]):
+            done = {"runs": [*before, deepcopy(last)], "facts": dict(self.facts)}
+            self.kept = done | {"seconds": self.spent + began - self.began}
+        self.copied = time.perf_counter(), time.perf_counter() - began
+
     def _write(self, passes: float, began: float) -> None:
+        assert self.save is not None
         try:
             self.save({"runs": self.runs, "facts": self.facts, "seconds": self.spent + began - self.began})
+            self.exists = True
         except OSError as wrong:
             if not self.failed:
-                warn(f"no checkpoint could be written, and the last one stays as it is: {wrong}", CheckpointWarning)
+                left = "the last one stays as it is" if self.exists else "there is none"
+                warn(f"no checkpoint could be written, and {left}: {wrong}", CheckpointWarning)
             self.failed = True
         now = time.perf_counter()
         self.last = (now, passes, now - began)
@@ -112,6 +141,7 @@ def told(out: Any, watches: list[Watch], mover: Any, ended: Status | None, done:
     return {
         "done": done,
         "ended": None if ended is None else ended.name,
+        "shortened": bool(getattr(mover, "shortened", False)),
         "mover": state,
         "outcome": {name: getattr(out, name) for name in ARRAYS}
         | {"passes": float(out.passes), "steps": int(out.steps), "rate": float(out.rate), "at_start": int(out.at_start)}

@@ -32,6 +32,7 @@ from .way import Way
 
 log = logging.getLogger(__name__)
 
+RACE = 3  # passes allowed from which on there is one: two laps, and something left
 COMPILED = 0.5  # seconds: less is the loading of what was compiled before
 BY_MATRICES = ("direct", "subset", "sketch", "blocks")  # factors and products of matrices: for BLAS and its threads
 ASTRAY = 1e-7  # of ‖β‖ outside the row space, and it is not said to be in it
@@ -76,7 +77,7 @@ def follow(way: Way, choice: Choice, beta0: np.ndarray | None, alpha0: np.ndarra
 def _race(way: Way, choice: Choice, beta0: np.ndarray | None, alpha0: np.ndarray | None) -> Outcome | None:
     """A pass of rows and a pass of columns from the same start; the one with the better certificate goes on."""
     assert choice.rival is not None
-    if way.stop.max_passes < 3:
+    if way.stop.max_passes < RACE:
         return None
     lap, began = way.stop._replace(max_passes=1.0), time.perf_counter()
     tried: list[tuple[float, str, Outcome]] = []
