@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rowcol.core.rowsums import looked, row_sums
-from rowcol.engine.gathering import ACROSS, ROWS, gather, look, row_squares
+from rowcol.engine.gathering import ACROSS, CHAIN, ROWS, gather, look, row_squares
 
 # plain Python is slow
 SIZES = [(n, p, True) for n in (1, 3, 4, ROWS - 1, ROWS, 2 * ROWS + 5) for p in (1, 7, 8, ACROSS, ACROSS + 1, 3 * 17)]
@@ -64,22 +64,22 @@ def test_row_sums_of_pieces_are_those_of_all_rows(q, about, rng):
 
 
 @pytest.mark.parametrize("stored", [np.float64, np.float32])
-@pytest.mark.parametrize("squares", [True, False])
-@pytest.mark.parametrize(("n", "compiled"), [(1, True), (3, True), (4, True), (1, False), (7, False), (1001, True)])
-def test_look_adds_every_sum(n, compiled, squares, stored, rng):
-    p = 29
-    X, y, beta, w = (
-        rng.standard_normal((n, p)).astype(stored),
-        rng.standard_normal(n),
-        rng.standard_normal(p),
-        rng.random(n),
-    )
-    slope, square, r = rng.standard_normal(p), rng.standard_normal(p if squares else 0), np.empty(n)
+@pytest.mark.parametrize("asked", [(True, True), (True, False), (False, True), (False, False)])
+@pytest.mark.parametrize(
+    ("n", "compiled"), [(1, True), (3, True), (4, True), (1, False), (7, False), (CHAIN, True), (2 * CHAIN + 7, True)]
+)
+def test_look_adds_every_sum(n, compiled, asked, stored, rng):
+    p, (dual, squares) = 29, asked
+    X, y, beta, w = (rng.standard_normal(k) for k in ((n, p), n, p, n))
+    X, w = X.astype(stored), w**2
+    slope, image, square = (rng.standard_normal(k) for k in (p, p * dual, p * squares))
+    alpha, r = rng.standard_normal(n * dual), np.empty(n)
     Z = X.astype(np.longdouble)
     rho = y - Z @ beta
-    wanted = rho, slope + Z.T @ (w * rho), (square + (w @ Z**2) if squares else square)
-    plain(look, compiled)(X, y, beta, w, r, slope, square)
-    for got, want in zip((r, slope, square), wanted, strict=True):
+    wanted = [rho, slope + Z.T @ (w * rho), image + Z.T @ alpha if dual else image]
+    wanted.append(square + w @ Z**2 if squares else square)
+    plain(look, compiled)(X, y, beta, w, alpha, r, slope, image, square)
+    for got, want in zip((r, slope, image, square), wanted, strict=True):
         np.testing.assert_allclose(got, np.asarray(want, float), rtol=1e-13, atol=1e-14 * (n + p))
 
 
@@ -102,6 +102,8 @@ def test_looked_is_a_look_at_all_rows_within_its_rounding_term(q, weighted, kind
         assert np.abs(got - want).max() <= unit
     assert found.terms[0] >= p
     assert found.terms[1] >= 100
+    one = looked(iter([(slice(0, n), X)]), y, beta, w, False)
+    assert (one.terms[1] < n) == (q == 1 and kind != np.complex128)  # by our own loop in chains, by BLAS in blocks
     bare = looked(iter(pieces), y, beta, w, False)
     assert bare.image is None
     assert bare.squares is None

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..engine.gathering import ACROSS, ROWS, gather, look
+from ..engine.gathering import ACROSS, CHAIN, ROWS, gather, look
 from ..engine.lines import BLOCK
 
 SEVERAL = 4  # right-hand sides from which on BLAS multiplies them
@@ -59,26 +59,31 @@ def looked(
     (q, p), cuts, many, most = beta.shape, cuts_of(beta.shape[1], BLOCK), 0, 0
     own = q == 1 and rho.dtype == np.float64 and p <= BLOCK
     slope, total = np.zeros(beta.shape, rho.dtype), np.zeros(p if squares else 0)
-    image = None if alpha is None else np.zeros_like(slope)
+    image = np.zeros((0 if alpha is None else q, p), rho.dtype)
     for rows, piece in pieces:
-        w = np.broadcast_to(1.0, len(piece)) if weight is None else weight[rows]
-        many, most = many + 1, max(most, len(piece))
-        if image is not None and alpha is not None:
-            image += (alpha[:, rows].conj() @ piece).conj()
+        w = np.ones(len(piece)) if weight is None else weight[rows]
+        a = np.zeros((0, len(piece))) if alpha is None else alpha[:, rows]
         if own:
-            pulled, square, here = np.zeros(p), np.zeros(total.size), np.ascontiguousarray(w)
-            look(readonly(piece), rho[0, rows], np.ascontiguousarray(beta[0]), here, rho[0, rows], pulled, square)
-            slope[0] += pulled
-            total += square
+            here = np.zeros((3, p))  # of this piece: no chain goes through all of them
+            dual = a[0] if len(a) else w[:0]
+            vectors = rho[0, rows], np.ascontiguousarray(beta[0]), w, dual, rho[0, rows]
+            look(readonly(piece), *vectors, here[0], here[1][: p * len(a)], here[2][: total.size])
+            slope[0] += here[0]
+            image += here[1][None][: len(a)]
+            total += here[2][: total.size]
+            many, most = many + 1, max(most, CHAIN + -(-len(piece) // CHAIN))
             continue
-        piece = piece.astype(rho.dtype, copy=False)
-        for a, b in cuts:
-            rho[:, rows] -= beta[:, a:b] @ piece[:, a:b].T
-        slope += ((w * rho[:, rows]).conj() @ piece).conj()
-        if squares:
-            total += squares_of(piece if weight is None else np.sqrt(w)[:, None] * piece)
+        for start, stop in cuts_of(len(piece), BLOCK):
+            part, there = piece[start:stop].astype(rho.dtype, copy=False), slice(rows.start + start, rows.start + stop)
+            for c, d in cuts:
+                rho[:, there] -= beta[:, c:d] @ part[:, c:d].T
+            slope += ((w[start:stop] * rho[:, there]).conj() @ part).conj()
+            image += (a[:, start:stop].conj() @ part).conj()
+            if squares:
+                total += squares_of(part if weight is None else np.sqrt(w[start:stop])[:, None] * part)
+            many, most = many + 1, max(most, len(part))
     terms = max(b - a for a, b in cuts) + len(cuts), many + most
-    return Looked(rho, slope, image, total if squares else None, terms)
+    return Looked(rho, slope, None if alpha is None else image, total if squares else None, terms)
 
 
 def squares_of(part: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ operands out anew, is made for larger matrices, and may not know the machine: of
 102 ns a row in single precision, and 221 in double, and take this 57 and 100.
 
 `look`: y − Xβ, what that pulls back, and ‖X_j‖², four rows at a time, which are in the first cache when they come
-again: 13 ns a row of 100, or 14 with the squares, where BLAS takes 17 and 40. `row_squares` are those of rows.
+again: 13 ns a row of 100, or 18 with the squares, where BLAS takes 16 and 40. `row_squares` are those of rows.
 
 This file must not call compiled code of another file: Numba's disk cache would go stale silently.
 """
@@ -24,6 +24,7 @@ from numba.extending import intrinsic, overload
 from numba.np.arrayobj import make_array
 
 ROWS = 128  # copied at a time, and in a chain of sums in single precision
+CHAIN = 256  # rows in a chain of a look's sums: a certificate's rounding term grows with the longest
 REGISTER = 64 if binding.get_host_cpu_features().get("avx512f") else 32  # bytes of a vector
 SUMS = REGISTER // 4  # vectors of a tile, which stay in registers: half of those that there are
 ACROSS = REGISTER // 4  # columns of a tile: one vector in single precision, two in double
@@ -161,47 +162,58 @@ def gather(X, about, y, few, G, slope, square, total):
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
-def look(X, y, beta, weight, r, slope, square):
-    """r = y − Xβ; to slope Xᵀ W r is added and, if `square` is not empty, to that Σ_i w_i x_ij².
+def look(X, y, beta, weight, alpha, r, slope, image, square):
+    """r = y − Xβ; XᵀWr is added to slope, Xᵀα to image and Σ_i w_i x_ij² to square, unless these are empty.
 
     Parameters
     ----------
     X : (n, p)
     y, weight, r : (n,)
+    alpha : (n,) or (0,)
     beta, slope : (p,)
-    square : (p,) or (0,)
+    image, square : (p,) or (0,)
     """
     n, p = X.shape
-    for i in range(0, n - 3, 4):
-        x0, x1, x2, x3 = X[i], X[i + 1], X[i + 2], X[i + 3]
-        t0, t1, t2, t3 = 0.0, 0.0, 0.0, 0.0
-        for j in range(p):
-            b = beta[j]
-            t0 += x0[j] * b
-            t1 += x1[j] * b
-            t2 += x2[j] * b
-            t3 += x3[j] * b
-        w0, w1, w2, w3 = weight[i], weight[i + 1], weight[i + 2], weight[i + 3]
-        t0, t1, t2, t3 = y[i] - t0, y[i + 1] - t1, y[i + 2] - t2, y[i + 3] - t3
-        r[i], r[i + 1], r[i + 2], r[i + 3] = t0, t1, t2, t3
-        t0, t1, t2, t3 = w0 * t0, w1 * t1, w2 * t2, w3 * t3
-        if square.size == 0:
+    for first in range(0, n, CHAIN):
+        last = min(first + CHAIN, n)
+        sl, im, sq = np.zeros(p), np.zeros(image.size), np.zeros(square.size)
+        for i in range(first, last - 3, 4):
+            x0, x1, x2, x3 = X[i], X[i + 1], X[i + 2], X[i + 3]
+            t0, t1, t2, t3 = 0.0, 0.0, 0.0, 0.0
             for j in range(p):
-                slope[j] += (t0 * x0[j] + t1 * x1[j]) + (t2 * x2[j] + t3 * x3[j])
-        else:
+                b = beta[j]
+                t0 += x0[j] * b
+                t1 += x1[j] * b
+                t2 += x2[j] * b
+                t3 += x3[j] * b
+            w0, w1, w2, w3 = weight[i], weight[i + 1], weight[i + 2], weight[i + 3]
+            t0, t1, t2, t3 = y[i] - t0, y[i + 1] - t1, y[i + 2] - t2, y[i + 3] - t3
+            r[i], r[i + 1], r[i + 2], r[i + 3] = t0, t1, t2, t3
+            t0, t1, t2, t3 = w0 * t0, w1 * t1, w2 * t2, w3 * t3
             for j in range(p):
-                v0, v1, v2, v3 = np.float64(x0[j]), np.float64(x1[j]), np.float64(x2[j]), np.float64(x3[j])
-                slope[j] += (t0 * v0 + t1 * v1) + (t2 * v2 + t3 * v3)
-                square[j] += (w0 * (v0 * v0) + w1 * (v1 * v1)) + (w2 * (v2 * v2) + w3 * (v3 * v3))
-    for i in range(n - n % 4, n):
-        t0 = 0.0
-        for j in range(p):
-            t0 += X[i, j] * beta[j]
-        r[i] = y[i] - t0
-        for j in range(p):
-            slope[j] += weight[i] * r[i] * X[i, j]
-        for j in range(square.size):
-            square[j] += weight[i] * (np.float64(X[i, j]) * X[i, j])
+                sl[j] += (t0 * x0[j] + t1 * x1[j]) + (t2 * x2[j] + t3 * x3[j])
+            if im.size:
+                a0, a1, a2, a3 = alpha[i], alpha[i + 1], alpha[i + 2], alpha[i + 3]
+                for j in range(p):
+                    im[j] += (a0 * x0[j] + a1 * x1[j]) + (a2 * x2[j] + a3 * x3[j])
+            if sq.size:
+                for j in range(p):
+                    v0, v1, v2, v3 = np.float64(x0[j]), np.float64(x1[j]), np.float64(x2[j]), np.float64(x3[j])
+                    sq[j] += (w0 * (v0 * v0) + w1 * (v1 * v1)) + (w2 * (v2 * v2) + w3 * (v3 * v3))
+        for i in range(last - (last - first) % 4, last):
+            x0, t0 = X[i], 0.0
+            for j in range(p):
+                t0 += x0[j] * beta[j]
+            r[i] = y[i] - t0
+            for j in range(p):
+                sl[j] += weight[i] * r[i] * x0[j]
+            for j in range(im.size):
+                im[j] += alpha[i] * x0[j]
+            for j in range(sq.size):
+                sq[j] += weight[i] * (np.float64(x0[j]) * x0[j])
+        slope += sl
+        image += im
+        square += sq
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
