@@ -48,9 +48,11 @@ class Table(Crew):
     def workers(self):
         return dict(self.there)
 
-    def send(self, value, worker):
+    def send(self, value, worker, times=1):
         super().send(0, worker)
         return pickle.loads(pickle.dumps(value))
+
+    lay = send
 
     def submit(self, f, *arguments, **where):
         return f(*arguments)
