@@ -60,6 +60,11 @@ class Spread(Place):
         self.crew.received += found.data.nbytes
         return found
 
+    def checked(self, k: int) -> Any:
+        """`part`, or an error that names it."""
+        self.crew.present()  # a client that is closed is no fault of the part
+        return super().checked(k)
+
     def map(
         self,
         f: Asked,

@@ -68,7 +68,7 @@ class Crew:
     def present(self) -> None:
         """Is there anybody to ask? An error that says what to do, if not."""
         if self.client.status in ("closed", "closing"):
-            raise RuntimeError("X lies on a cluster whose Dask client is closed: open a Client, and give X anew")
+            raise RuntimeError("the Dask client of X is closed: open a Client, and take rowcol.chunks of X anew")
 
     def send(self, value: Any, worker: str | None, times: int = 1) -> Any:
         """A value as so many questions to a worker may hold it: itself, or as it lies there."""
