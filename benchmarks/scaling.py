@@ -57,14 +57,15 @@ def seconds(job: Job, machine: Machine, workers: int, parts: int) -> float:
 def linear_cg(n: int, p: int, steps: float, work: float, looks: int = 1) -> Job:
     """Conjugate gradients: p numbers to every worker and from every part a step; ρ comes back, a look.
 
-    y went there once, in an earlier solve: workers remember it.
+    The first look is for the lengths of columns. y went there once, in an earlier solve: workers remember it.
     """
+    looks += 1
     return Job("least squares, cg", work, 0.0, steps + looks, 8.0 * p, 8.0 * p, 8.0 * n * looks)
 
 
 def linear_gram(n: int, p: int, work: float) -> Job:
-    """A Gram matrix of every part, and a look."""
-    return Job("least squares, direct", work, 0.0, 2, 4.0 * p, 4.0 * p * p + 8.0 * p, 8.0 * n)
+    """A Gram matrix of every part, and one of a few rows before; and a look."""
+    return Job("least squares, direct", work, 0.0, 2, 4.0 * p, 4.0 * p * p + 8.0 * p, 8.0 * n + 8.0 * p * p)
 
 
 def kernel_pcg(n: int, d: int, products: float, work: float, here: float) -> Job:

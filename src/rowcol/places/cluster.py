@@ -81,10 +81,7 @@ class Spread(Place):
         """
         self.settle()
         parts = list(range(self.count) if which is None else which)
-        told: list[Asked] = [
-            f,
-            *(one for one in shared if isfunction(one)),
-        ]  # who scales rows first is told what comes then
+        told: list[Asked] = [f, *filter(isfunction, shared)]  # who scales rows first is told what comes then
         asked = *(one.__name__ for one in told), weight(shared)
         shares = self._shares(parts, self.lengths.get(asked))
         common, times = dict[str, Any](), Counter(self.owners[share[0]] for share in shares)
