@@ -31,7 +31,7 @@ class Machine(NamedTuple):
 
 
 class Job(NamedTuple):
-    """What a job asks of a cluster of so many workers, and so many parts."""
+    """What a job asks of a cluster of so many workers, one question each a round, and so many parts."""
 
     name: str
     work: float  # seconds of one worker, for all of it
@@ -51,20 +51,21 @@ def travelled(job: Job, workers: int, parts: int) -> tuple[float, float]:
 def seconds(job: Job, machine: Machine, workers: int, parts: int) -> float:
     """Work that is shared, work that is not, questions one after the other, and bytes through one connection."""
     moved = sum(travelled(job, workers, parts))
-    return job.work / workers + job.here + job.rounds * parts * machine.question + moved * machine.byte
+    return job.work / workers + job.here + job.rounds * workers * machine.question + moved * machine.byte
 
 
 def linear_cg(n: int, p: int, steps: float, work: float, looks: int = 1) -> Job:
     """Conjugate gradients: p numbers to every worker and from every part a step; ρ comes back, a look.
 
-    y went there once, in an earlier solve: workers remember it.
+    The first look is for the lengths of columns. y went there once, in an earlier solve: workers remember it.
     """
+    looks += 1
     return Job("least squares, cg", work, 0.0, steps + looks, 8.0 * p, 8.0 * p, 8.0 * n * looks)
 
 
 def linear_gram(n: int, p: int, work: float) -> Job:
-    """A Gram matrix of every part, and a look."""
-    return Job("least squares, direct", work, 0.0, 2, 4.0 * p, 4.0 * p * p + 8.0 * p, 8.0 * n)
+    """A Gram matrix of every part, and one of a few rows before; and a look."""
+    return Job("least squares, direct", work, 0.0, 2, 4.0 * p, 4.0 * p * p + 8.0 * p, 8.0 * n + 8.0 * p * p)
 
 
 def kernel_pcg(n: int, d: int, products: float, work: float, here: float) -> Job:
@@ -87,11 +88,12 @@ def least(f, repeats: int) -> float:
 
 
 def probe(place: Place) -> Machine:
-    """Seconds a question, and seconds a byte."""
-    short, long = np.zeros(1), np.zeros(2_000_000)
-    question = least(lambda: list(place.map(nothing, (short,))), 10) / place.count
+    """Seconds a question, and seconds a byte, on one worker of one thread."""
+    lengths, long = iter(range(1, 11)), np.zeros(2_000_000)
+    # of vectors that are as long as none before, every part is asked by itself: questions in a row, not one
+    question = least(lambda: list(place.map(nothing, (np.zeros(next(lengths)),))), 10) / place.count
     both = least(lambda: list(place.map(nothing, (long,))), 5)
-    return Machine(question, max(both - question * place.count, 1e-6) / long.nbytes)
+    return Machine(question, max(both - question, 1e-6) / long.nbytes)
 
 
 WORKERS = (1, 10, 100, 1_000)
@@ -180,7 +182,7 @@ def measured(crews: dict, runs: dict, repeats: int) -> dict:
 
 
 def parts_of(name: str, workers: int, parts: int) -> int:
-    """Questions a round: one a part of rows, but one a worker for kernels."""
+    """Answers a round: one for each part of rows, but one a worker for kernels."""
     return workers if name == "kernel" else parts
 
 

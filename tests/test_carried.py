@@ -41,6 +41,8 @@ def points(n=600, d=3, q=2):
 class Table(Crew):
     """Workers who sit around one table: all in this process, and what they are sent is a copy."""
 
+    status = "running"
+
     def __init__(self):
         super().__init__(self)
         self.there, self.forgetful = {"a": 1, "b": 2}, 0
@@ -48,9 +50,11 @@ class Table(Crew):
     def workers(self):
         return dict(self.there)
 
-    def send(self, value, worker):
+    def send(self, value, worker, times=1):
         super().send(0, worker)
         return pickle.loads(pickle.dumps(value))
+
+    lay = send
 
     def submit(self, f, *arguments, **where):
         return f(*arguments)

@@ -2,8 +2,10 @@
 
 import logging
 import os
+import re
 import signal
 import threading
+import time
 import warnings
 
 import dask
@@ -14,17 +16,20 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from distributed import Client, LocalCluster
+from sklearn.base import clone
 
 import rowcol
 from oracle import lapack, uneven
 from rowcol.methods.streamed import Joined
 from rowcol.places import crew
 from rowcol.places.chunks import Sliced
+from rowcol.places.cluster import Spread
 
 
-def workers(count):
-    """Processes of one thread each; what Dask says when they are killed is not ours to judge."""
-    return LocalCluster(n_workers=count, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=60)
+def workers(count, threads=1):
+    """Processes; what Dask says when they are killed is not ours to judge."""
+    how = {"threads_per_worker": threads, "processes": True, "dashboard_address": ":0", "silence_logs": 60}
+    return LocalCluster(n_workers=count, **how)
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +96,31 @@ def test_estimators_with_weights_and_an_intercept_are_those_of_scikit_learn(clie
     plain = rowcol.LeastSquares(tol=1e-10).fit(D, da.from_array(y, chunks=1_000))
     np.testing.assert_allclose(plain.predict(X), X @ plain.coef_ + plain.intercept_)
     assert abs((y - plain.predict(X)).mean()) < 1e-8
+
+
+def test_tables_of_dask_are_those_of_pandas(client):
+    rng = np.random.default_rng(0)
+    here = pd.DataFrame(rng.standard_normal((200, 2)), columns=["a", "b"])
+    here = here.assign(y=2 * here.a - here.b, w=rng.uniform(1, 2, 200), kind=np.where(here.a > 0, "up", "down"))
+    there = dd.from_pandas(here, npartitions=3)
+    near, far = here[["a", "b"]], there[["a", "b"]]
+    regressions = [rowcol.Ridge(), rowcol.LeastSquares(), rowcol.KernelRidge(kernel="rbf"), rowcol.RidgeCV()]
+    regressions.append(rowcol.KernelRidgeCV(kernel="rbf", random_state=0))
+    for model in regressions:
+        want = clone(model).fit(near, here["y"], here["w"])
+        model.fit(far, there["y"], there["w"])
+        np.testing.assert_allclose(model.predict(far), want.predict(near), rtol=1e-6, atol=1e-9)
+        assert model.score(far, there["y"]) == pytest.approx(want.score(near, here["y"]))
+    for model in (rowcol.RidgeClassifier(), rowcol.KernelRidgeClassifier(kernel="rbf", gamma=0.5)):
+        want = clone(model).fit(near, here["kind"])
+        assert (model.fit(far, there["kind"]).predict(far) == want.predict(near)).all()
+        assert model.score(far, there["kind"]) == want.score(near, here["kind"])
+    missing = dd.from_pandas(here.assign(y=here["y"].astype("Float64").mask(here.index == 7)), npartitions=3)["y"]
+    for model in regressions:
+        with pytest.raises(ValueError, match=r"^(Input )?y .*NaN"):
+            model.fit(far, missing)
+        with pytest.raises(ValueError, match="one column of a table"):
+            model.fit(there["a"], there["y"])
 
 
 def test_rows_on_all_workers_reach_the_shortest_solution_and_ridge(client):
@@ -172,11 +202,33 @@ def test_only_short_vectors_and_one_gram_matrix_a_part_travel(client):
 
 def test_the_log_and_task_names_tell_what_is_done(client, caplog):
     X, y = uneven()
+    place = rowcol.chunks(da.from_array(X, chunks=(700, -1))).X
     with caplog.at_level(logging.INFO, logger="rowcol"):
-        rowcol.solve(da.from_array(X, chunks=(700, -1)), y)
+        rowcol.solve(place, y)
     assert "MB went to the workers" in caplog.text
+    rowcol.solve(place, y, method="cg", sample_weight=y**2)  # rows are scaled first, which is not its name
+    rowcol.solve(place, y, method="rk", alpha=1e5, tol=1e-2)
     names = client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.task_prefixes))
-    assert any(name.startswith("rowcol-") for name in names)
+    assert {"rowcol-part", "rowcol-triangle-of", "rowcol-normal-part", "rowcol-walked"} <= set(names)
+    assert "rowcol-scaled-first" not in names
+
+
+def test_progress_is_shown_while_workers_work(client, capsys):
+    X, y = uneven()
+    passes = []
+
+    def slowly(now):
+        passes.append(now.passes)
+        time.sleep(0.15)
+
+    place = rowcol.chunks(da.from_array(X, chunks=(700, -1))).X
+    rowcol.solve(place, y, method="cg", tol=1e-9, progress=True, callback=slowly)
+    assert len(passes) > 6
+    assert (np.diff(passes) > 0).all()
+    shown = [float(one) for one in re.findall(r"rowcol +([0-9.]+) passes", capsys.readouterr().err)]
+    assert len(shown) > 2
+    assert (np.diff(shown) > 0).all()
+    assert set(shown) <= set(passes)
 
 
 def test_what_is_wrong_is_named_by_its_chunk(client):
@@ -259,6 +311,28 @@ def test_a_worker_killed_in_the_middle_changes_nothing(job):
         assert made.success
 
 
+def test_a_worker_killed_while_gram_matrices_are_summed_changes_no_bit(monkeypatch):
+    X, y = uneven(n=6_000, p=200)
+    killed, asked = [], Spread.map
+    with workers(2) as cluster, Client(cluster) as client:
+        place = rowcol.chunks(da.from_array(X, chunks=(1_000, -1))).X
+
+        def watched(self, f, *rest, **more):
+            for k, one in enumerate(asked(self, f, *rest, **more)):
+                if f.__name__ == "_sums" and k == 1 and not killed:
+                    killed.append(place.owners[4])
+                    os.kill(client.run(os.getpid, workers=killed)[killed[0]], signal.SIGKILL)
+                yield one
+
+        monkeypatch.setattr(Spread, "map", watched)
+        made, again = (rowcol.solve(place, y, alpha=2.0, method="direct", tol=1e-7) for _ in range(2))
+    assert killed
+    assert killed[0] not in place.owners
+    assert made.success
+    np.testing.assert_allclose(made.x, lapack(X, y, 2.0), rtol=1e-6, atol=1e-8)
+    assert (made.x == again.x).all()
+
+
 def test_a_worker_that_dies_over_a_question_is_asked_no_more(tmp_path):
     X, _ = uneven()
     died, v = str(tmp_path / "died"), np.arange(20.0)
@@ -288,22 +362,24 @@ def test_a_worker_killed_at_any_moment_changes_nothing(moment):
         victim = sorted(client.run(os.getpid).items())[0][1]
         killing = threading.Timer(moment, os.kill, (victim, signal.SIGKILL))
         killing.start()
-        made = rowcol.solve(place, y, alpha=1.0, method="cg", tol=1e-8)
+        made = rowcol.solve(place, y, alpha=1.0, method="cg", tol=1e-7)
         killing.join()
-        again = rowcol.solve(place, y, alpha=1.0, method="direct", tol=1e-8)
+        again = rowcol.solve(place, y, alpha=1.0, method="direct", tol=1e-7)
     for one in (made, again):
         assert one.success
         assert np.linalg.norm(one.x - lapack(X, y, 1.0)) <= 1e-6 * np.linalg.norm(one.x)
 
 
-@pytest.mark.slow
-def test_workers_that_come_later_are_used():
+def test_workers_that_come_while_it_runs_are_used():
     X, y = uneven(p=10)
     with workers(1) as cluster, Client(cluster) as client:
         place = rowcol.chunks(da.from_array(X, chunks=(500, -1))).X
-        killing = Killing(client, cluster, more=2)
-        made = rowcol.solve(place, y, method="cg", tol=1e-10, callback=killing)
-        assert killing.done.is_set()
-        np.testing.assert_allclose(made.x, lapack(X, y), rtol=1e-6, atol=1e-8)
-        rowcol.solve(place, y, method="cg", tol=1e-10)
+        alone = rowcol.solve(place, y, method="cg", tol=1e-10)
+        assert len(set(place.owners)) == 1
+        coming = Killing(client, cluster, more=2)
+        made = rowcol.solve(place, y, method="cg", tol=1e-10, callback=coming)
+        assert coming.done.is_set()
         assert len(set(place.owners)) == 2
+        assert all(client.run(lambda dask_worker: bool(dask_worker.data)).values())  # both have rows
+    np.testing.assert_allclose(made.x, lapack(X, y), rtol=1e-6, atol=1e-8)
+    assert (made.x == alone.x).all()

@@ -297,6 +297,8 @@ def array_of(a: Any, name: str) -> np.ndarray:
     if type(a).__module__.startswith("polars."):
         return _from_polars(a, name)
     try:
+        if hasattr(a, "to_dask_array"):  # a table or column of Dask's: pandas knows what is missing in it
+            a = a.compute()
         read = np.asarray(a)
     except MemoryError:
         raise

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from ..core.place import Place
 from ..core.problem import numbers_of, weights
 from ..core.words import shown
 from ..methods.costs import budget
@@ -185,6 +186,8 @@ class KernelRidgeClassifier(Classes, KernelModel):
 
     def _decide(self, X: Any) -> np.ndarray:
         X = self._points(X)
+        if isinstance(X, Place):
+            return np.concatenate([self._decide(part) for _, part in X.parts()])
         return self.result_.function(X)
 
     @available_if(_with_probability)

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_array, validate_data
 from ..asking import how_to
 from ..core.problem import array_of, flag, precision, refuse_columns, right_hand_sides, weights
 from ..core.words import cut
+from ..places.cluster import is_dask
 
 FLAGS = (
     "fit_intercept",
@@ -32,6 +33,7 @@ FLAGS = (
 
 def validated(model: Any, X: Any, *y: Any, **kinds: Any) -> Any:
     """As `validate_data` has it: X, or X and y."""
+    X, y = _here(X, "X"), tuple(_here(one, "y") for one in y)
     numeric = kinds.get("y_numeric", False)
     if y and numeric and sp.issparse(y[0]):
         raise TypeError("y must be dense: pass y.toarray()")
@@ -102,6 +104,14 @@ class Regressor(RegressorMixin):
         y, _ = right_hand_sides(y, len(values))
         with worded("y" if sample_weight is None else "y or sample_weight"):
             return float(r2_score(y, values, sample_weight=sample_weight))
+
+
+def _here(a: Any, name: str) -> Any:
+    """What Dask has yet to compute, computed: its columns are not told from its tables otherwise."""
+    if not is_dask(a) or not hasattr(a, "compute"):
+        return a
+    with worded(name):
+        return a.compute()
 
 
 def _see(a: Any, name: str) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import uuid
+from collections import Counter
 from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -19,7 +20,7 @@ import numpy as np
 from ..core.carried import Carried, Pace, Sums, Trio, at_block, begun, restarted, stepped
 from ..core.gram import Gram, product
 from ..core.place import cut, stacked
-from .crew import SMALL, TRIES, LostError, weight
+from .crew import TRIES, LostError
 from .grounds import Ground, Seat, Step
 
 log = logging.getLogger(__name__)
@@ -197,16 +198,14 @@ class There:
             self._sit()
         self.turn += 1
         shared = self.turn, tuple((one.name, one.shared) for one in self.changes), step, ground.tasks
-        size, common = weight(shared), dict[str, Any]()
+        common, times = dict[str, Any](), Counter(seat.worker for seat in self.seats)
 
         def question(i: int, again: bool) -> tuple[str | None, tuple]:
             if again:  # whoever was asked is gone
                 return None, (None, None, None, None)
             seat = self.seats[i]
             if seat.worker not in common:
-                common[seat.worker] = crew.send(shared, seat.worker)
-            elif size <= SMALL:
-                crew.sent += size  # short values travel with every question
+                common[seat.worker] = crew.send(shared, seat.worker, times[seat.worker])
             mine = crew.send([self._own(rows, picks, at) for rows in seat.pieces], seat.worker)
             return seat.worker, (self.cells[i], ground.given(g, seat), common[seat.worker], mine)
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import uuid
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
+from inspect import isfunction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +20,9 @@ import scipy.sparse as sp
 from ..core.place import Asked, Place, cut, fitting, type_for
 from ..core.problem import precision
 from ..core.words import first_line
-from .crew import Crew, Forgotten, LostError, current_client, noted
+from .crew import Crew, Forgotten, LostError, current_client, noted, weight
+
+HELD = 64_000_000  # bytes of answers that come together, from all workers
 
 
 class Spread(Place):
@@ -32,6 +36,7 @@ class Spread(Place):
         self.futures = [self._kept(k, one, None) for k, one in enumerate(futures)]
         self.owners: list[str] = []
         self.seen: dict[str, int] = {}
+        self.lengths: dict[tuple, int] = {}  # bytes of a part's last answer, by what was asked
 
     @property
     def sent(self) -> int:
@@ -50,9 +55,15 @@ class Spread(Place):
 
     def part(self, k: int) -> Any:
         """A part, fetched: for messages, and for points of kernels."""
+        self.crew.present()
         found = self.futures[k].result()
         self.crew.received += found.data.nbytes
         return found
+
+    def checked(self, k: int) -> Any:
+        """`part`, or an error that names it."""
+        self.crew.present()  # a client that is closed is no fault of the part
+        return super().checked(k)
 
     def map(
         self,
@@ -62,29 +73,71 @@ class Spread(Place):
         pool: Executor | None = None,
         which: Sequence[int] | None = None,
     ) -> Iterator[Any]:
-        """f of every part, or of some, where that part is."""
+        """f of every part, or of some, where that part is.
+
+        A question is about all parts of a worker's thread at once, as far as their answers are known to be short:
+        what they share travels once, and questions are what a round takes. Answers stay apart, so that what is made
+        of them does not depend on who has which part.
+        """
         self.settle()
-        common: dict[str, Any] = {}
-        parts = range(self.count) if which is None else which
+        parts = list(range(self.count) if which is None else which)
+        told: list[Asked] = [f, *filter(isfunction, shared)]  # who scales rows first is told what comes then
+        asked = *(one.__name__ for one in told), weight(shared)
+        shares = self._shares(parts, self.lengths.get(asked))
+        common, times = dict[str, Any](), Counter(self.owners[share[0]] for share in shares)
 
         def question(i: int, again: bool) -> tuple[str | None, tuple]:
-            k = parts[i]
-            if again:  # whoever was lost may have had what was sent
-                common.clear()
-                self.settle()
-            worker = self.owners[k]
+            worker = self.owners[shares[i][0]]
             if worker not in common:
-                common[worker] = self.crew.send(shared, worker)
-            mine = self.crew.note(tuple(cut(a, self.rows(k)) for a in sliced), worker, again)
-            return worker, (f, self.futures[k], common[worker], self.crew.send(mine, worker))
+                common[worker] = self.crew.send(shared, worker, times[worker])
+            return worker, (f, *self._given(shares[i], sliced), common[worker])
 
-        answers = self.crew.ask(_asked, len(parts), question, f)
+        came: dict[int, Any] = {}
+        given = 0
+        answers = self.crew.ask(_asked, len(shares), question, told[-1], insist=False)
+        for share, answer in zip(shares, answers, strict=True):
+            came.update(_each(share, answer))
+            for k in parts[given:]:
+                if k not in came:
+                    break
+                one = came.pop(k)
+                if isinstance(one, Forgotten):
+                    one = self._insisted(k, f, shared, sliced, told[-1])
+                self.lengths[asked] = weight(one)
+                given += 1
+                yield one
+
+    def _insisted(self, k: int, f: Asked, shared: tuple, sliced: tuple, named: Asked) -> Any:
+        """The answer of a part that did not come with those of others: or else why it does not come."""
+
+        def question(_: int, again: bool) -> tuple[str | None, tuple]:
+            self.settle()  # whoever was lost may have had what was sent
+            return self.owners[k], (f, *self._given([k], sliced, True), self.crew.send(shared, self.owners[k]))
+
+        try:
+            return next(self.crew.ask(_asked, 1, question, named))[0]
+        except Exception as wrong:
+            raise self._explained(k, wrong) from wrong
+
+    def _given(self, share: list[int], sliced: tuple, anew: bool = False) -> tuple[list, Any]:
+        """Some parts of a worker, and what belongs to their rows."""
+        crew, worker = self.crew, self.owners[share[0]]
+        mine = [crew.note(tuple(cut(a, self.rows(k)) for a in sliced), worker, anew) for k in share]
+        return [self.futures[k] for k in share], crew.send(mine, worker)
+
+    def _shares(self, parts: list[int], length: int | None) -> list[list[int]]:
+        """Parts that are asked about together: one by one, as long as nobody knows how long an answer is."""
+        if length is None:
+            return [[k] for k in parts]
+        seats: dict[tuple[str, int], list[int]] = {}
+        turns: Counter = Counter()
         for k in parts:
-            try:
-                answer = next(answers)
-            except Exception as wrong:
-                raise self._explained(k, wrong) from wrong
-            yield answer
+            worker = self.owners[k]
+            seats.setdefault((worker, turns[worker] % self.seen[worker]), []).append(k)
+            turns[worker] += 1
+        most = max(HELD // (max(length, 1) * len(seats)), 1)  # as all of them may be here at a time
+        found = [mine[i : i + most] for mine in seats.values() for i in range(0, len(mine), most)]
+        return sorted(found, key=lambda share: share[0])
 
     def _explained(self, k: int, wrong: Exception) -> Exception:
         """What went wrong, by the name of the part where it was the part."""
@@ -125,6 +178,11 @@ class Spread(Place):
             if owners[k] not in found[k] and self.futures[k].status != "error":
                 self.futures[k] = self._kept(k, self.futures[k], owners[k])
         self.owners, self.seen = owners, workers
+
+
+def _each(share: list[int], answer: Any) -> dict[int, Any]:
+    """What came of each part."""
+    return dict.fromkeys(share, answer) if isinstance(answer, Forgotten) else dict(zip(share, answer, strict=True))
 
 
 class Lazy(Place):
@@ -252,13 +310,13 @@ def _measured(opened: Opened, blocks: list, shapes: Any) -> tuple[list, np.ndarr
 # --- what workers run ------------------------------------------------------------------------------------------------
 
 
-def _asked(f: Asked, part: Any, shared: tuple, sliced: tuple) -> Any:
+def _asked(f: Asked, parts: list, sliced: list[tuple], shared: tuple) -> Any:
     try:
-        sliced = noted(sliced)
+        mine = [noted(one) for one in sliced]
     except KeyError:
         return Forgotten()
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # it is found, and said
-        return f(part, None, *shared, *sliced)
+        return [f(part, None, *shared, *own) for part, own in zip(parts, mine, strict=True)]
 
 
 def _fitting(found: Any, want: tuple[int, int], kind: np.dtype, name: str) -> Any:

@@ -20,7 +20,8 @@ import scipy.sparse as sp
 
 log = logging.getLogger(__name__)
 
-SMALL = 250_000  # bytes that travel with the question; more go straight to the worker
+TINY = 2_000  # bytes that may travel with every question: fewer than the question itself takes
+SMALL = 250_000  # bytes that travel in Dask's graph, once a worker; more are scattered
 TRIES = 6  # of a question whose answer was lost with a worker
 TOGETHER = 16  # answers that are fetched at once, as long as they are short
 SHORT = 4_000_000  # bytes
@@ -57,18 +58,34 @@ class Crew:
 
     def workers(self) -> dict[str, int]:
         """Their addresses, and how many threads each has; at least one."""
+        self.present()
         found = self.client.nthreads()
         if not found:
             self.client.wait_for_workers(1, timeout=PATIENCE)
             found = self.client.nthreads()
         return dict(sorted(found.items()))
 
-    def send(self, value: Any, worker: str | None) -> Any:
-        """A value as a question may hold it: itself if it is short, or else as it lies on that worker."""
+    def present(self) -> None:
+        """Is there anybody to ask? An error that says what to do, if not."""
+        if self.client.status in ("closed", "closing"):
+            raise RuntimeError("the Dask client of X is closed: open a Client, and take rowcol.chunks of X anew")
+
+    def send(self, value: Any, worker: str | None, times: int = 1) -> Any:
+        """A value as so many questions to a worker may hold it: itself, or as it lies there."""
+        size = weight(value)
+        if size > TINY and (times > 1 or size > SMALL):
+            return self.lay(value, worker)
+        self.sent += times * size
+        return value
+
+    def lay(self, value: Any, worker: str | None) -> Any:
+        """A value as it lies on a worker, for any number of questions: it travels once."""
         size = weight(value)
         self.sent += size
-        if size <= SMALL:
-            return value
+        if size <= SMALL and worker:  # by a task, which nobody waits for, and which Dask can do again
+            key = f"rowcol-shared-{uuid.uuid4().hex}", 0
+            where = {"workers": [worker], "allow_other_workers": True}
+            return self.client.submit(_same, value, key=key, pure=False, **where)
         return self.client.scatter([value], workers=[worker] if worker else None, hash=False)[0]
 
     def note(self, value: Any, worker: str, anew: bool = False) -> Any:
@@ -85,10 +102,13 @@ class Crew:
             return type(value)(*made) if hasattr(value, "_fields") else tuple(made)
         return value
 
-    def ask(self, f: Callable, count: int, question: Question, named: Callable | None = None) -> Iterator[Any]:
+    def ask(
+        self, f: Callable, count: int, question: Question, named: Callable | None = None, insist: bool = True
+    ) -> Iterator[Any]:
         """f of every question, in order; an answer that was lost with a worker is asked for again.
 
-        `named`: what Dask's dashboard is told, where f only passes it on.
+        `named`: what Dask's dashboard is told, where f only passes it on. Without `insist`, Forgotten stands for an
+        answer that did not come, whatever the reason.
         """
         asked = (named or f).__name__.strip("_").replace("_", "-")
         name = f"rowcol-{asked}-{uuid.uuid4().hex}"
@@ -102,7 +122,8 @@ class Crew:
                 some = self._fetched(waiting[ends.start : ends.stop])
             answer = Forgotten() if some is None else some[k - ends.start]
             if isinstance(answer, Forgotten):
-                answer = self._insisted(f, name, k, waiting[k], question)
+                one = waiting[k]
+                answer = self._insisted(f, name, k, one, question) if insist else (self._fetched([one]) or [answer])[0]
             waiting[k] = None  # so that the worker may forget it
             self.lengths[asked] = weight(answer)
             self.received += self.lengths[asked]
@@ -170,6 +191,11 @@ def weight(value: Any, seen: set[int] | None = None) -> int:
 
 
 # --- on a worker -----------------------------------------------------------------------------------------------------
+
+
+def _same(value: Any) -> Any:
+    return value
+
 
 _notes: OrderedDict[bytes, np.ndarray] = OrderedDict()
 _writing = threading.Lock()

@@ -42,7 +42,8 @@ class Team:
                 seats[:] = self.seats()
             worker = seats[i % len(seats)]
             if worker not in common:
-                common[worker] = self.crew.send((v, columns), worker)
+                threads = 1 if again else sum(one == worker for one in seats[:many])
+                common[worker] = self.crew.send((v, columns), worker, threads)
             return worker, (self.points_at(g, worker), shares[i], common[worker])
 
         out = np.zeros((len(v), g.shape[0]))
@@ -62,7 +63,7 @@ class Team:
         if key not in self.points:
             if not any(one is g for one in self.known):
                 self.known.append(g)
-            self.points[key] = self.crew.send(alone(g), worker)
+            self.points[key] = self.crew.lay(alone(g), worker)
         return self.points[key]
 
 
