@@ -362,9 +362,9 @@ def test_a_worker_killed_at_any_moment_changes_nothing(moment):
         victim = sorted(client.run(os.getpid).items())[0][1]
         killing = threading.Timer(moment, os.kill, (victim, signal.SIGKILL))
         killing.start()
-        made = rowcol.solve(place, y, alpha=1.0, method="cg", tol=1e-7)
+        made = rowcol.solve(place, y, alpha=1.0, method="cg", tol=1e-8)
         killing.join()
-        again = rowcol.solve(place, y, alpha=1.0, method="direct", tol=1e-7)
+        again = rowcol.solve(place, y, alpha=1.0, method="direct", tol=1e-8)
     for one in (made, again):
         assert one.success
         assert np.linalg.norm(one.x - lapack(X, y, 1.0)) <= 1e-6 * np.linalg.norm(one.x)

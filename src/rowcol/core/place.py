@@ -50,8 +50,14 @@ def in_time(found: Iterable, count: int) -> Iterator:
     """What is found in so many parts, as it comes; `Late`, if others are still to come and time is up."""
     for k, one in enumerate(found):
         yield one
-        if k + 1 < count and time.perf_counter() > _deadline.get():
-            raise Late
+        if k + 1 < count:
+            on_time()
+
+
+def on_time() -> None:
+    """`Late`, if time is up."""
+    if time.perf_counter() > _deadline.get():
+        raise Late
 
 
 class Place(LinearOperator):

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from ..core.place import Asked, Place, cut, fitting, type_for
+from ..core.place import Asked, Place, cut, fitting, on_time, type_for
 from ..core.problem import precision
 from ..core.words import first_line
 from .crew import Crew, Forgotten, LostError, current_client, noted, weight
@@ -106,6 +106,8 @@ class Spread(Place):
                 self.lengths[asked] = weight(one)
                 given += 1
                 yield one
+                if given < len(parts):
+                    on_time()
 
     def _insisted(self, k: int, f: Asked, shared: tuple, sliced: tuple, named: Asked) -> Any:
         """The answer of a part that did not come with those of others: or else why it does not come."""
