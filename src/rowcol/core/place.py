@@ -36,6 +36,8 @@ class Place(LinearOperator):
 
     together = False
     room = 0  # bytes that points may take here, where a kernel brings some of them
+    shorter = False  # may parts be cut to fit the memory, by `shortened`?
+    unpacked = 0  # bytes that reading takes beside the parts: what is stored together is unpacked together
 
     def __init__(self, dtype: Any, starts: np.ndarray, p: int, name: str = "X") -> None:
         self.starts = np.asarray(starts, dtype=np.int64)
@@ -55,7 +57,8 @@ class Place(LinearOperator):
     def held(self) -> int:
         """Bytes of parts that are in memory at a time."""
         most = int(np.diff(self.starts).max())
-        return 3 * most * self.shape[1] * self.dtype.itemsize  # one is used, one waits, one is being read
+        # one is used, one waits, one is being read
+        return 3 * most * self.shape[1] * self.dtype.itemsize + self.unpacked
 
     def part(self, k: int) -> Any:
         """Rows starts[k], ..., starts[k + 1] − 1, as an array or a CSR array."""
