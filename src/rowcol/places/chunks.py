@@ -29,11 +29,9 @@ class Even(Place):
         super().__init__(kind, starts_of(*shape, item, rows, whole), shape[1], name)
 
     def shortened(self, rows: int) -> Place:
-        """The same rows in parts of no more than these, and of what is stored together where that is no more."""
+        """The same rows in parts of no more than these."""
         made = copy.copy(self)
-        rows = rows // self.whole * self.whole if rows >= self.whole else rows
-        n, p = self.shape
-        made.starts = starts_of(n, p, self.dtype.itemsize, rows, 1)
+        made.starts = cut_at(self.shape[0], rows, self.whole)
         return made
 
 
@@ -44,20 +42,14 @@ class Sliced(Even):
         kind = precision(source.dtype, name)
         super().__init__(kind, source.shape, kind.itemsize, rows, name, stored_rows(source))
         self.source, self.kind = source, type(source).__module__.split(".")[0]
+        self.alone = self.kind not in ("numpy", "scipy", "h5py", "zarr")  # others may not bear several threads
         self.unpacked = unpacked_by(source, self.kind)
+        self.stored = f"chunks of {' x '.join(f'{one:,}' for one in source.chunks)}" if self.unpacked else ""
 
     def part(self, k: int) -> Any:
         """Those rows, copied: what is read is read here, on the reader's thread."""
         found = self.source[int(self.starts[k]) : int(self.starts[k + 1])]
         return found if sp.issparse(found) or self.kind in ("h5py", "zarr") else np.array(found, order="C")
-
-    def asked(self, which: Sequence[int] | None) -> Iterator[tuple]:
-        """By their numbers, for threads to read; of what may not bear that, read by one, as they come.
-
-        Nor would the memory bear that several unpack large pieces at a time.
-        """
-        several = self.kind in ("numpy", "scipy", "h5py", "zarr") and self.unpacked <= CHUNK
-        return super().asked(which) if several else self.parts(which)
 
 
 class Filed(Even):
@@ -116,6 +108,8 @@ class Filed(Even):
 
 class Flowing(Place):
     """Rows from a function that begins anew each time it is called; they come in their own order only."""
+
+    alone = True
 
     def __init__(self, begin: Callable[[], Any], name: str, kind: Any, starts: np.ndarray, p: int) -> None:
         super().__init__(kind, starts, p, name)
@@ -186,16 +180,18 @@ def _filled(found: Any) -> bool:
 
 
 def within(place: Place, memory: int) -> Place:
-    """The same rows in shorter parts, where those held at a time would take more than a third of `memory`.
+    """The same rows, where more than a third of `memory` would be held at a time: read by one thread, in shorter parts.
 
-    Where that third is gone for what is unpacked with them, they have a twelfth.
+    Where that third is gone for what is unpacked with them, parts have a twelfth.
     """
+    if place.unpacked and not place.alone and place.held > memory / 3:
+        place = copy.copy(place)
+        place.alone = True
     most = int(np.diff(place.starts).max())
-    if place.held <= memory / 3 or not place.shorter:
+    rows = int(max(memory / 3 - place.unpacked, memory / 12) / (3 * place.shape[1] * place.dtype.itemsize))
+    if place.held <= memory / 3 or not place.shorter or rows >= most:
         return place
-    room = max(memory / 3 - place.unpacked, memory / 12)
-    rows = int(room / (3 * place.shape[1] * place.dtype.itemsize))
-    return place.shortened(max(rows, 1)) if rows < most else place
+    return place.shortened(max(rows, 1))
 
 
 def flowing(begin: Callable[[], Any], name: str) -> tuple[Flowing, np.ndarray | None]:
@@ -231,10 +227,18 @@ def starts_of(n: int, p: int, item: int, rows: int | None, whole: int) -> np.nda
     """Where parts begin: of so many rows, or of about CHUNK bytes, in multiples of what is stored together."""
     if n == 0 or p == 0:
         raise ValueError(f"X is empty (shape {(n, p)}): it needs at least one row and one column")
-    if rows is None:
-        rows = max(CHUNK // (p * item), LEAST)
-        rows = max(rows // whole, 1) * whole if whole > 1 and rows * 4 >= whole else rows
-    return np.append(np.arange(0, n, rows), n)
+    if rows is not None:
+        return cut_at(n, rows, 1)
+    rows = max(CHUNK // (p * item), LEAST)
+    return cut_at(n, whole if rows < whole <= rows * 4 else rows, whole)
+
+
+def cut_at(n: int, rows: int, whole: int) -> np.ndarray:
+    """Where parts of up to so many rows begin, if none reaches across the border of what is stored together."""
+    if rows >= whole:
+        return np.append(np.arange(0, n, rows // whole * whole), n)
+    step = -(-whole // -(-whole // rows))
+    return np.append(np.concatenate([np.arange(i, min(i + whole, n), step) for i in range(0, n, whole)]), n)
 
 
 def stored_rows(source: Any) -> int:

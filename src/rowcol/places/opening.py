@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from ..core.place import Place
+from ..core.place import ABREAST, Place
 from ..core.problem import precision
 from ..core.words import cut, first_line, shown
 from .chunks import Filed, Sliced, flowing, within
@@ -178,7 +178,8 @@ def _array(source: Any, rows: int | None) -> Place:
         if offset is not None:
             return Filed(str(source.filename), offset, source.dtype, (int(shape[0]), int(shape[1])), rows)
     name = getattr(source, "filename", None) or getattr(source, "name", None) or "X"
-    return Sliced(source if not sp.issparse(source) else source.tocsr(), rows, Path(str(name)).name)
+    name = Path(str(name)).name or Path(str(getattr(source, "store_path", "X"))).name  # a Zarr array of its own is "/"
+    return Sliced(source if not sp.issparse(source) else source.tocsr(), rows, name)
 
 
 def _offset(mapped: np.memmap) -> int | None:
@@ -209,13 +210,13 @@ def placed(X: Any, memory: int) -> Any:
 
 def affordable(X: Place, memory: int) -> Place:
     """X, if what has to be in memory at a time can be there; an error, before any work, if that is certain not to."""
-    if isinstance(X, Sliced) and X.unpacked > memory:
-        stored = " x ".join(f"{one:,}" for one in X.source.chunks)
+    if X.unpacked > memory:
         raise ValueError(
-            f"{X.name} is stored in chunks of {stored}, and reading a row unpacks about {X.unpacked / 1e6:,.0f} MB of "
-            f"memory={memory / 1e6:,.0f} MB: store it in chunks of fewer rows, or allow more memory"
+            f"{X.name} is stored in {X.stored}, and reading a row unpacks about {X.unpacked / 1e6:,.0f} MB, of memory="
+            f"{memory / 1e6:,.0f} MB: store it in pieces of fewer rows, or allow more memory"
         )
-    least = X.held - X.unpacked + 3 * X.shape[1] * X.dtype.itemsize  # with the answer, its slope and a step
+    parts = X.held - X.unpacked * (1 if X.alone else ABREAST)
+    least = parts + 3 * X.shape[1] * X.dtype.itemsize  # the answer, its slope and a step
     if X.shorter and least > memory:
         raise ValueError(
             f"memory={memory / 1e6:,.1f} MB is too little for rows of {X.shape[1]:,} numbers: the shortest chunks of "

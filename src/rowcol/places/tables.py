@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.place import ABREAST, PIECE, Place
+from ..core.place import PIECE, Place
 from ..core.words import first_line
 from .chunks import CHUNK, LEAST, Flowing, starts_of
 from .heads import NO_NAMES, Head, are_numbers, head_of
@@ -32,16 +32,21 @@ Group = tuple[Path, int, int]  # a row group: its file, its number, its rows
 class Streamed(Flowing):
     """Tables that are read from beginning to end, in parts of any length."""
 
-    def __init__(self, files: list[Path], names: Names, n: int, rows: int | None, name: str, unpacked: int) -> None:
+    def __init__(
+        self, files: list[Path], names: Names, n: int, rows: int | None, name: str, unpacked: int, stored: str
+    ) -> None:
         super().__init__(self._filled, name, np.float64, starts_of(n, len(names), 8, rows, 1), len(names))
-        self.files, self.names, self.unpacked, self.shorter = files, names, unpacked, rows is None
+        self.files, self.names, self.shorter = files, names, rows is None
+        self.unpacked, self.stored = unpacked, stored
 
     def _filled(self) -> Iterator[np.ndarray]:
         return filled((batch for path in self.files for batch in batches_of(path, self.names)), self.starts, self.names)
 
     def shortened(self, rows: int) -> Place:
         """The same rows in parts of no more than these."""
-        return Streamed(self.files, self.names, self.shape[0], rows, self.name, self.unpacked)
+        made = Streamed(self.files, self.names, self.shape[0], rows, self.name, self.unpacked, self.stored)
+        made.shorter = True
+        return made
 
 
 class Grouped(Place):
@@ -57,7 +62,7 @@ class Grouped(Place):
         lengths = [sum(rows for *_, rows in part) for part in self.parted]
         super().__init__(np.float64, np.cumsum([0, *lengths]), streamed.shape[1], streamed.name)
         self.streamed, self.groups, self.shorter = streamed, groups, streamed.shorter
-        self.unpacked = ABREAST * streamed.unpacked
+        self.unpacked, self.stored = streamed.unpacked, streamed.stored
 
     def part(self, k: int) -> np.ndarray:
         """The numbers of some row groups."""
@@ -72,7 +77,9 @@ class Grouped(Place):
         """The same rows in parts of no more than these: as a stream, where row groups are longer."""
         if max(length for *_, length in self.groups) > rows:
             return self.streamed.shortened(rows)
-        return Grouped(self.streamed, self.groups, rows)
+        made = Grouped(self.streamed, self.groups, rows)
+        made.alone = self.alone
+        return made
 
 
 def tables(
@@ -111,7 +118,8 @@ def tables(
             raise ValueError(_said(path, wrong, before, size)) from wrong
     if not n:
         raise ValueError(f"{files[0].name} has names but no rows")
-    return Streamed(files, names, n, rows, name, unpacked), np.concatenate(targets) if aims else None, names
+    place = Streamed(files, names, n, rows, name, unpacked, "batches of many rows")
+    return place, np.concatenate(targets) if aims else None, names
 
 
 def _of_folder(folder: Path) -> list[Path]:
@@ -145,7 +153,8 @@ def _parquet(files: list[Path], names: Names, rows: int | None, size: int, name:
                 unpacked = 2 * PIECE + sum(min(int(1.25 * one), PAGE) + BUFFER for one in sizes)
     if not groups:
         raise ValueError(f"{files[0].name} has names but no rows")
-    streamed = Streamed(files, names, sum(length for *_, length in groups), rows, name, unpacked)
+    n, stored = sum(length for *_, length in groups), f"row groups of up to {most:,} rows"
+    streamed = Streamed(files, names, n, rows, name, unpacked, stored)
     return streamed if most > (size if rows else 4 * size) else Grouped(streamed, groups, size)
 
 
@@ -248,6 +257,7 @@ def batches_of(path: Path, names: Names, groups: list[int] | None = None) -> Ite
         with pq.ParquetFile(path, buffer_size=BUFFER, pre_buffer=False) as file:
             size = max(PIECE // (8 * len(names)), LEAST)
             yield from file.iter_batches(size, row_groups=groups, columns=list(names), use_threads=False)
+        pa.default_memory_pool().release_unused()  # or it is kept for this thread, and threads come and go
     elif path.name.lower().endswith(TEXT):
         head = _head(path)
         kinds = {one: kind for one, kind in zip(head.names, _typed(path, head).types, strict=True) if one in names}
