@@ -38,7 +38,6 @@ class Place(LinearOperator):
     room = 0  # bytes that points may take here, where a kernel brings some of them
     shorter = False  # may parts be cut to fit the memory, by `shortened`?
     unpacked = 0  # bytes that a reading takes beside its part: what is stored together is unpacked together
-    stored = ""  # and what that is, for messages
     alone = False  # is it read by one thread only?
 
     def __init__(self, dtype: Any, starts: np.ndarray, p: int, name: str = "X") -> None:

@@ -44,7 +44,6 @@ class Sliced(Even):
         self.source, self.kind = source, type(source).__module__.split(".")[0]
         self.alone = self.kind not in ("numpy", "scipy", "h5py", "zarr")  # others may not bear several threads
         self.unpacked = unpacked_by(source, self.kind)
-        self.stored = f"chunks of {' x '.join(f'{one:,}' for one in source.chunks)}" if self.unpacked else ""
 
     def part(self, k: int) -> Any:
         """Those rows, copied: what is read is read here, on the reader's thread."""

@@ -134,7 +134,7 @@ def _opened(path: Path, name: str | None) -> Any:
             held = sorted(found.array_keys())
             if name is None and len(held) == 1:
                 name = held[0]
-            if name in found and hasattr(found[name], "shape"):
+            if name is not None and name in found and hasattr(found[name], "shape"):
                 return found[name]
         except Exception as wrong:  # whatever a broken store makes it say
             raise ValueError(f"{path.name} cannot be read as Zarr: {first_line(wrong)}") from wrong
@@ -210,10 +210,11 @@ def placed(X: Any, memory: int) -> Any:
 
 def affordable(X: Place, memory: int) -> Place:
     """X, if what has to be in memory at a time can be there; an error, before any work, if that is certain not to."""
-    if X.unpacked > memory:
+    if isinstance(X, Sliced) and X.unpacked > memory:  # of tables it is a guess, which the plan tells
+        stored = " x ".join(f"{one:,}" for one in X.source.chunks)
         raise ValueError(
-            f"{X.name} is stored in {X.stored}, and reading a row unpacks about {X.unpacked / 1e6:,.0f} MB, of memory="
-            f"{memory / 1e6:,.0f} MB: store it in pieces of fewer rows, or allow more memory"
+            f"{X.name} is stored in chunks of {stored}, and reading a row unpacks about {X.unpacked / 1e6:,.0f} MB, of "
+            f"memory={memory / 1e6:,.0f} MB: store it in chunks of fewer rows, or allow more memory"
         )
     parts = X.held - X.unpacked * (1 if X.alone else ABREAST)
     least = parts + 3 * X.shape[1] * X.dtype.itemsize  # the answer, its slope and a step

@@ -32,19 +32,16 @@ Group = tuple[Path, int, int]  # a row group: its file, its number, its rows
 class Streamed(Flowing):
     """Tables that are read from beginning to end, in parts of any length."""
 
-    def __init__(
-        self, files: list[Path], names: Names, n: int, rows: int | None, name: str, unpacked: int, stored: str
-    ) -> None:
+    def __init__(self, files: list[Path], names: Names, n: int, rows: int | None, name: str, unpacked: int) -> None:
         super().__init__(self._filled, name, np.float64, starts_of(n, len(names), 8, rows, 1), len(names))
-        self.files, self.names, self.shorter = files, names, rows is None
-        self.unpacked, self.stored = unpacked, stored
+        self.files, self.names, self.unpacked, self.shorter = files, names, unpacked, rows is None
 
     def _filled(self) -> Iterator[np.ndarray]:
         return filled((batch for path in self.files for batch in batches_of(path, self.names)), self.starts, self.names)
 
     def shortened(self, rows: int) -> Place:
         """The same rows in parts of no more than these."""
-        made = Streamed(self.files, self.names, self.shape[0], rows, self.name, self.unpacked, self.stored)
+        made = Streamed(self.files, self.names, self.shape[0], rows, self.name, self.unpacked)
         made.shorter = True
         return made
 
@@ -62,7 +59,7 @@ class Grouped(Place):
         lengths = [sum(rows for *_, rows in part) for part in self.parted]
         super().__init__(np.float64, np.cumsum([0, *lengths]), streamed.shape[1], streamed.name)
         self.streamed, self.groups, self.shorter = streamed, groups, streamed.shorter
-        self.unpacked, self.stored = streamed.unpacked, streamed.stored
+        self.unpacked = streamed.unpacked
 
     def part(self, k: int) -> np.ndarray:
         """The numbers of some row groups."""
@@ -93,8 +90,10 @@ def tables(
     files = [f for path in paths for f in (_of_folder(path) if path.is_dir() else [path])]
     if not files:
         raise ValueError(f"{paths[0].name} has no .parquet files")
-    kinds = {_kind(path) for path in files}
-    files = [f for f in files if not _is_empty(f)] or files[:1]
+    kinds, told = {_kind(path) for path in files}, files[0].name
+    files = [f for f in files if not _is_empty(f)]
+    if not files:
+        raise ValueError(f"{told} has names but no rows")
     aims: Names = (target,) if target else ()
     names = tuple(columns) if columns is not None else _features(files[0], aims)
     if not names:
@@ -105,8 +104,7 @@ def tables(
     size = rows or max(CHUNK // (8 * len(names)), LEAST)
     if kinds == {".parquet"}:
         place = _parquet(files, names, rows, size, name)
-        both = (batch for path in files for batch in batches_of(path, aims))
-        return place, next(filled(both, np.array([0, place.shape[0]]), aims)).ravel() if aims else None, names
+        return place, _whole(files, aims, place.shape[0]) if aims else None, names
     n, unpacked, targets = 0, 0, []
     for path in files:
         before = n
@@ -118,7 +116,7 @@ def tables(
             raise ValueError(_said(path, wrong, before, size)) from wrong
     if not n:
         raise ValueError(f"{files[0].name} has names but no rows")
-    place = Streamed(files, names, n, rows, name, unpacked, "batches of many rows")
+    place = Streamed(files, names, n, rows, name, unpacked)
     return place, np.concatenate(targets) if aims else None, names
 
 
@@ -153,9 +151,17 @@ def _parquet(files: list[Path], names: Names, rows: int | None, size: int, name:
                 unpacked = 2 * PIECE + sum(min(int(1.25 * one), PAGE) + BUFFER for one in sizes)
     if not groups:
         raise ValueError(f"{files[0].name} has names but no rows")
-    n, stored = sum(length for *_, length in groups), f"row groups of up to {most:,} rows"
-    streamed = Streamed(files, names, n, rows, name, unpacked, stored)
+    streamed = Streamed(files, names, sum(length for *_, length in groups), rows, name, unpacked)
     return streamed if most > (size if rows else 4 * size) else Grouped(streamed, groups, size)
+
+
+def _whole(files: list[Path], aims: Names, n: int) -> np.ndarray:
+    """A column of all files."""
+    try:
+        found = filled((batch for path in files for batch in batches_of(path, aims)), np.array([0, n]), aims)
+        return next(found).ravel()
+    except (ValueError, OSError) as wrong:  # Arrow's are among them
+        raise ValueError(f"column {aims[0]!r} cannot be read: {first_line(wrong)}") from wrong
 
 
 # --- columns ---------------------------------------------------------------------------------------------------------
