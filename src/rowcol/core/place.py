@@ -69,6 +69,9 @@ class Place(LinearOperator):
 
     together = False
     room = 0  # bytes that points may take here, where a kernel brings some of them
+    shorter = False  # may parts be cut to fit the memory, by `shortened`?
+    unpacked = 0  # bytes that a reading takes beside its part: what is stored together is unpacked together
+    alone = False  # is it read by one thread only?
 
     def __init__(self, dtype: Any, starts: np.ndarray, p: int, name: str = "X") -> None:
         self.starts = np.asarray(starts, dtype=np.int64)
@@ -88,7 +91,8 @@ class Place(LinearOperator):
     def held(self) -> int:
         """Bytes of parts that are in memory at a time."""
         most = int(np.diff(self.starts).max())
-        return 3 * most * self.shape[1] * self.dtype.itemsize  # one is used, one waits, one is being read
+        # one is used, one waits, one is being read
+        return 3 * most * self.shape[1] * self.dtype.itemsize + self.unpacked * (1 if self.alone else ABREAST)
 
     def part(self, k: int) -> Any:
         """Rows starts[k], ..., starts[k + 1] − 1, as an array or a CSR array."""
@@ -139,7 +143,9 @@ class Place(LinearOperator):
                 return
 
     def asked(self, which: Sequence[int] | None) -> Iterator[tuple]:
-        """Parts that threads are to take, by their numbers; or, where they come in their own order, as they come."""
+        """Parts that threads are to take, by their numbers; or, where one has to read them, as they come."""
+        if self.alone:
+            return self.parts(which)
         return ((int(k),) for k in (range(self.count) if which is None else which))
 
     def rows(self, k: int) -> slice:

@@ -14,9 +14,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..core.words import first_line
+from ..places.heads import NO_NAMES, PlainError, are_numbers, head_of
 from .arrays import ARRAYS, arrays_from, needed
 from .arrow import arrow_frame
-from .delimited import WIDE, PlainError, check_commas, head_of, wide_columns
+from .delimited import WIDE, check_commas, wide_columns
 from .market import market
 
 log = logging.getLogger(__name__)
@@ -109,8 +110,8 @@ def _instead(name: str, names: tuple[str, ...]) -> str:
     near = same or (difflib.get_close_matches(name, names, 3) if len(names) <= NEAR else [])
     if near:
         return f"did you mean {' or '.join(map(repr, near))}?"
-    if names and all(one.lstrip("+-").replace(".", "", 1).isdecimal() for one in names):
-        return "its first line has numbers, where the names should be"
+    if are_numbers(names):
+        return NO_NAMES
     shown = ", ".join(map(repr, names[:8]))
     return f"it has {shown}" + (f" and {len(names) - 8:,} more" if len(names) > 8 else "")
 

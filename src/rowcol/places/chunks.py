@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -20,33 +21,42 @@ CHUNK = 16_000_000  # bytes of a part, unless said: long enough to be read at th
 LEAST = 64  # rows of a part
 
 
-class Sliced(Place):
+class Even(Place):
+    """Parts of equal length, which may be cut to fit the memory, unless that length was said."""
+
+    def __init__(self, kind: np.dtype, shape: tuple[int, int], item: int, rows: int | None, name: str, whole: int = 1):
+        self.shorter, self.whole = rows is None, whole
+        super().__init__(kind, starts_of(*shape, item, rows, whole), shape[1], name)
+
+    def shortened(self, rows: int) -> Place:
+        """The same rows in parts of no more than these."""
+        made = copy.copy(self)
+        made.starts = cut_at(self.shape[0], rows, self.whole)
+        return made
+
+
+class Sliced(Even):
     """An array that gives rows by slicing: a memory map, an HDF5 or a Zarr array, a sparse array."""
 
     def __init__(self, source: Any, rows: int | None, name: str) -> None:
-        self.shorter = rows is None  # parts may be cut to fit the memory, unless their length was said
-        n, p = source.shape
         kind = precision(source.dtype, name)
-        super().__init__(kind, starts_of(n, p, kind.itemsize, rows, stored_rows(source)), p, name)
-        self.source = source
+        super().__init__(kind, source.shape, kind.itemsize, rows, name, stored_rows(source))
+        self.source, self.kind = source, type(source).__module__.split(".")[0]
+        self.alone = self.kind not in ("numpy", "scipy", "h5py", "zarr")  # others may not bear several threads
+        self.unpacked = unpacked_by(source, self.kind)
 
     def part(self, k: int) -> Any:
         """Those rows, copied: what is read is read here, on the reader's thread."""
         found = self.source[int(self.starts[k]) : int(self.starts[k + 1])]
-        return found if sp.issparse(found) else np.array(found, order="C")
-
-    def asked(self, which: Sequence[int] | None) -> Iterator[tuple]:
-        """By their numbers, for threads to read; of what may not bear that, read by one, as they come."""
-        kind = type(self.source).__module__.split(".")[0]
-        return super().asked(which) if kind in ("numpy", "scipy", "h5py", "zarr") else self.parts(which)
+        return found if sp.issparse(found) or self.kind in ("h5py", "zarr") else np.array(found, order="C")
 
 
-class Filed(Place):
+class Filed(Even):
     """A C-ordered .npy file, or a memory map of one, read by offsets: no page of it is mapped."""
 
     def __init__(self, path: str, offset: int, kind: np.dtype, shape: tuple[int, int], rows: int | None) -> None:
-        name, self.shorter = Path(path).name, rows is None
-        super().__init__(precision(kind, name), starts_of(*shape, kind.itemsize, rows, 1), shape[1], name)
+        name = Path(path).name
+        super().__init__(precision(kind, name), shape, kind.itemsize, rows, name)
         self.path, self.offset, self.kind = path, offset, kind
 
     def part(self, k: int) -> np.ndarray:
@@ -98,6 +108,8 @@ class Filed(Place):
 class Flowing(Place):
     """Rows from a function that begins anew each time it is called; they come in their own order only."""
 
+    alone = True
+
     def __init__(self, begin: Callable[[], Any], name: str, kind: Any, starts: np.ndarray, p: int) -> None:
         super().__init__(kind, starts, p, name)
         self.begin = begin
@@ -105,7 +117,7 @@ class Flowing(Place):
     def parts(self, order: Any = None) -> Iterator[tuple[int, Any]]:
         """k and its part, of all of them; the next one is read while this one is used."""
         with ThreadPoolExecutor(1) as reader:
-            source = iter(self.begin())
+            source = numbered(self.begin, self.name)
             waiting = reader.submit(self._next, source, 0)
             for k in range(self.count):
                 now = waiting.result()
@@ -122,10 +134,7 @@ class Flowing(Place):
         return ((k, part) for k, part in self.parts() if which is None or k in which)
 
     def _next(self, source: Iterator[Any], k: int) -> Any:
-        try:
-            found = next(filter(_filled, source), None)
-        except Exception as wrong:
-            raise type_for(wrong)(f"{self.name}: chunk {k + 1} cannot be read: {first_line(wrong)}") from wrong
+        found = next(filter(_filled, source), None)
         if k == self.count:
             return found
         if found is None:
@@ -139,48 +148,75 @@ class Flowing(Place):
         return next(part for at, part in self.parts() if at == k)
 
 
+def numbered(begin: Callable[[], Any], name: str) -> Iterator[Any]:
+    """What a function gives, begun anew; what goes wrong there is named by its chunk."""
+
+    def unreadable(k: int, wrong: Exception) -> Exception:
+        return type_for(wrong)(f"{name}: chunk {k} cannot be read: {first_line(wrong)}")
+
+    try:
+        given = begin()
+    except Exception as wrong:
+        raise unreadable(1, wrong) from wrong
+    if not hasattr(given, "__iter__") and not hasattr(given, "__getitem__"):
+        raise TypeError(f"{name} must be a function that returns an iterator of chunks each time it is called")
+    source = iter(given)
+    for k in count(1):
+        try:
+            found = next(source)
+        except StopIteration:
+            return
+        except Exception as wrong:
+            raise unreadable(k, wrong) from wrong
+        yield found
+        del found  # or it would be held while the next one is read
+
+
 def _filled(found: Any) -> bool:
     """Has a chunk any rows?"""
     part = found[0] if isinstance(found, tuple) else found
-    return len(np.shape(part)) != 2 or np.shape(part)[0] > 0
+    return np.shape(part)[:1] != (0,)
 
 
 def within(place: Place, memory: int) -> Place:
-    """The same rows in shorter parts, where those held at a time would take more than a third of `memory`."""
+    """The same rows, where more than a third of `memory` would be held at a time: read by one thread, in shorter parts.
+
+    Where that third is gone for what is unpacked with them, parts have a twelfth.
+    """
+    if place.unpacked and not place.alone and place.held > memory / 3:
+        place = copy.copy(place)
+        place.alone = True
     most = int(np.diff(place.starts).max())
-    if place.held <= memory / 3 or not getattr(place, "shorter", False) or most <= LEAST:
+    rows = int(max(memory / 3 - place.unpacked, memory / 12) / (3 * place.shape[1] * place.dtype.itemsize))
+    if place.held <= memory / 3 or not place.shorter or rows >= most:
         return place
-    made = copy.copy(place)
-    n = place.shape[0]
-    made.starts = starts_of(n, place.shape[1], place.dtype.itemsize, max(int(most * memory / 3 / place.held), LEAST), 1)
-    return made
+    return place.shortened(max(rows, 1))
 
 
 def flowing(begin: Callable[[], Any], name: str) -> tuple[Flowing, np.ndarray | None]:
     """Rows, and y where they come in pairs, of a function that gives them in pieces: one pass to see what there is."""
-    lengths, targets, kinds, p = [], [], set(), None
-    try:
-        for k, found in enumerate(begin()):
-            part, y = found if isinstance(found, tuple) else (found, None)
-            part = part if sp.issparse(part) else array_of(part, f"{name}: chunk {k + 1}")
-            if part.ndim != 2 or (p is not None and part.shape[1] != p):
-                want = "it must have 2 dimensions" if part.ndim != 2 else f"those before had {p} columns"
-                raise ValueError(f"{name}: chunk {k + 1} of X has shape {part.shape}, {want}")
-            if y is not None and len(y) != part.shape[0]:
-                raise ValueError(f"chunk {k + 1} has {part.shape[0]} rows, but {len(y)} of y")
-            p = part.shape[1]
-            if not part.shape[0]:  # nor does it count when it comes again
-                continue
-            lengths.append(part.shape[0])
-            targets.append(y)
-            kinds.add(precision(part.dtype, f"{name}: chunk {k + 1}"))
-    except TypeError as wrong:
-        if not callable(begin) or "iterable" in str(wrong):
-            raise TypeError(
-                f"{name} must be a function that returns an iterator of chunks each time it is called"
-            ) from wrong
-        raise
-    if p is None or not sum(lengths):
+    lengths: list[int] = []
+    targets: list[Any] = []
+    kinds, p = set(), None
+    for k, found in enumerate(numbered(begin, name), 1):
+        if isinstance(found, tuple) and len(found) != 2:
+            raise ValueError(f"{name}: chunk {k} is a tuple of {len(found)}: it must be an array, or a pair (X, y)")
+        part, y = found if isinstance(found, tuple) else (found, None)
+        part = part if sp.issparse(part) else array_of(part, f"{name}: chunk {k}")
+        if y is not None and np.shape(y)[:1] != part.shape[:1]:
+            raise ValueError(f"{name}: chunk {k} of X has shape {part.shape}, but that of y {np.shape(y)}")
+        if part.shape[:1] == (0,):  # nor does it count when it comes again
+            continue
+        if part.ndim != 2 or (p is not None and part.shape[1] != p):
+            want = "it must have 2 dimensions" if part.ndim != 2 else f"those before had {p} columns"
+            raise ValueError(f"{name}: chunk {k} of X has shape {part.shape}, {want}")
+        if lengths and (y is None) != (targets[0] is None):
+            raise ValueError(f"{name}: chunk {k} comes {'without' if y is None else 'with'} a y, unlike those before")
+        p = part.shape[1]
+        lengths.append(part.shape[0])
+        targets.append(y)
+        kinds.add(precision(part.dtype, f"{name}: chunk {k}"))
+    if p is None:
         raise ValueError(f"{name} gave no rows")
     y = None if targets[0] is None else np.concatenate([np.asarray(one) for one in targets])
     return Flowing(begin, name, np.result_type(*kinds), np.cumsum([0, *lengths]), p), y
@@ -190,13 +226,35 @@ def starts_of(n: int, p: int, item: int, rows: int | None, whole: int) -> np.nda
     """Where parts begin: of so many rows, or of about CHUNK bytes, in multiples of what is stored together."""
     if n == 0 or p == 0:
         raise ValueError(f"X is empty (shape {(n, p)}): it needs at least one row and one column")
-    if rows is None:
-        rows = max(CHUNK // (p * item), LEAST)
-        rows = max(rows // whole, 1) * whole if whole > 1 and rows * 4 >= whole else rows
-    return np.append(np.arange(0, n, rows), n)
+    if rows is not None:
+        return cut_at(n, rows, 1)
+    rows = max(CHUNK // (p * item), LEAST)
+    return cut_at(n, whole if rows < whole <= rows * 4 else rows, whole)
+
+
+def cut_at(n: int, rows: int, whole: int) -> np.ndarray:
+    """Where parts of up to so many rows begin, if none reaches across the border of what is stored together."""
+    if rows >= whole:
+        return np.append(np.arange(0, n, rows // whole * whole), n)
+    step = -(-whole // -(-whole // rows))
+    return np.append(np.concatenate([np.arange(i, min(i + whole, n), step) for i in range(0, n, whole)]), n)
 
 
 def stored_rows(source: Any) -> int:
     """Rows that an HDF5 or a Zarr array stores together."""
     stored = getattr(source, "chunks", None)
     return int(stored[0]) if isinstance(stored, tuple) and stored and isinstance(stored[0], (int, np.integer)) else 1
+
+
+def unpacked_by(source: Any, kind: str) -> int:
+    """Bytes that reading a few rows unpacks beside them: of HDF5 a chunk at a time, of Zarr all across, up to ten.
+
+    What is compressed is there twice.
+    """
+    stored = getattr(source, "chunks", None)
+    if kind not in ("h5py", "zarr") or not stored:
+        return 0
+    one = int(np.prod(stored)) * source.dtype.itemsize
+    if kind == "h5py":
+        return 2 * one if source.id.get_create_plist().get_nfilters() else 0
+    return one * min(-(-source.shape[1] // stored[1]), 10) * (2 if source.compressors else 1)

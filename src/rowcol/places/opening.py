@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from ..core.place import Place
+from ..core.place import ABREAST, Place
 from ..core.problem import precision
 from ..core.words import cut, first_line, shown
 from .chunks import Filed, Sliced, flowing, within
@@ -38,19 +38,20 @@ def chunks(
 
     Parameters
     ----------
-    source : path, array or callable
+    source : path, array, callable or iterable
         A .npy, HDF5 (.h5, .hdf5), Zarr (.zarr), Parquet, Arrow, Feather or CSV file; a folder or a list of Parquet
-        files; an ``h5py.Dataset``, a Zarr array, a memory map; or a function that, each time it is called, returns an
-        iterator of chunks of rows, or of pairs of these and of their y. A Dask array in chunks of rows, a Dask data
+        files; an ``h5py.Dataset``, a Zarr array, a memory map; or chunks of rows, or of pairs of these and of their y:
+        a function that returns an iterator of them each time it is called, or what can be iterated again and again,
+        as a list can. A Dask array in chunks of rows, a Dask data
         frame or a list of ``delayed`` parts stay where they are: on the workers of the current client, if there is one.
-    columns : list of str, optional
-        Which columns of a table are X, in this order; all but the target unless said.
+    columns : str or list of str, optional
+        Which columns of a table are X, in this order; all but the target, and an index that pandas stored, unless said.
     target : str, optional
         The column of a table that is y.
     rows : int, optional
         Rows of a chunk. About 16 MB of them unless said, or as they are stored.
     name : str, optional
-        Which array of an HDF5 file.
+        Which array of an HDF5 file or of a Zarr group.
 
     Returns
     -------
@@ -76,6 +77,7 @@ def chunks(
     if callable(source) and not isinstance(source, type) and not hasattr(source, "shape"):
         place, y = flowing(source, getattr(source, "__name__", "the function"))
         return Chunks(place, y, None)
+    columns = (columns,) if isinstance(columns, str) else columns
     if is_dask(source):
         return Chunks(*spread(source, columns, target))
     several = isinstance(source, (list, tuple)) and source and all(isinstance(one, (str, Path)) for one in source)
@@ -83,6 +85,13 @@ def chunks(
         return _from_paths(source, columns, target, rows, name)
     if columns is not None or target is not None:
         raise TypeError(f"columns and target are for tables with names, not for {type(source).__name__}")
+    if hasattr(source, "__next__"):
+        raise TypeError(
+            f"source is a {type(source).__name__}, which can be gone through once: give a function that returns it anew"
+        )
+    if hasattr(source, "__iter__") and not any(hasattr(source, one) for one in ("shape", "keys", "__array__")):
+        place, y = flowing(lambda: iter(source), f"the {type(source).__name__}")
+        return Chunks(place, y, None)
     return Chunks(_array(source, rows), None, None)
 
 
@@ -118,7 +127,18 @@ def _opened(path: Path, name: str | None) -> Any:
             import zarr
         except ImportError as missing:
             raise ImportError("Zarr arrays need zarr: pip install zarr") from missing
-        return zarr.open(str(path), mode="r")
+        try:
+            found = zarr.open(str(path), mode="r")
+            if hasattr(found, "shape"):
+                return found
+            held = sorted(found.array_keys())
+            if name is None and len(held) == 1:
+                name = held[0]
+            if name is not None and name in found and hasattr(found[name], "shape"):
+                return found[name]
+        except Exception as wrong:  # whatever a broken store makes it say
+            raise ValueError(f"{path.name} cannot be read as Zarr: {first_line(wrong)}") from wrong
+        raise ValueError(_which(path, name, held))
     try:
         import h5py
     except ImportError as missing:
@@ -129,14 +149,18 @@ def _opened(path: Path, name: str | None) -> Any:
         raise ValueError(f"{path.name} cannot be read as HDF5: {first_line(wrong)}") from wrong
     own = [key for key in file if isinstance(file.get(key, getlink=True), h5py.HardLink)]  # not those to other files
     held = [key for key in own if isinstance(file[key], h5py.Dataset)]
-    if name is None and len(held) != 1:
-        raise ValueError(f"{path.name} holds {', '.join(held) or 'nothing'}: say which by name=")
-    if (name or held[0]) not in file:
-        raise ValueError(f"{path.name} has no {name!r}: it holds {', '.join(held) or 'nothing'}")
+    if (name is None and len(held) != 1) or (name or held[0]) not in file:
+        raise ValueError(_which(path, name, held))
     found = file[name or held[0]]
     if not isinstance(found, h5py.Dataset) or found.file != file or found.is_virtual or found.external:
         raise ValueError(f"{path.name}: {name or held[0]} is no array of this file: others are not followed")
     return found
+
+
+def _which(path: Path, name: str | None, held: list[str]) -> str:
+    """What to say where no array, or none of several, was named."""
+    has = f"it holds {', '.join(held)}" if held else "it holds no arrays"
+    return f"{path.name} has no {name!r}: {has}" if name else f"{path.name}: {has}: say which by name="
 
 
 def _array(source: Any, rows: int | None) -> Place:
@@ -154,13 +178,17 @@ def _array(source: Any, rows: int | None) -> Place:
         if offset is not None:
             return Filed(str(source.filename), offset, source.dtype, (int(shape[0]), int(shape[1])), rows)
     name = getattr(source, "filename", None) or getattr(source, "name", None) or "X"
-    return Sliced(source if not sp.issparse(source) else source.tocsr(), rows, Path(str(name)).name)
+    name = Path(str(name)).name or Path(str(getattr(source, "store_path", "X"))).name  # a Zarr array of its own is "/"
+    return Sliced(source if not sp.issparse(source) else source.tocsr(), rows, name)
 
 
 def _offset(mapped: np.memmap) -> int | None:
-    """Where in its file a memory map's numbers begin; None where it is a slice of one."""
-    base = mapped.base
-    whole = not isinstance(base, np.memmap)
+    """Where in its file a memory map's numbers begin; None where it is a slice of one.
+
+    None, too, where what was changed is not in the file: a map for reading and writing shares its pages with those
+    who read the file, one that copies on write ("c") does not.
+    """
+    whole = not isinstance(mapped.base, np.memmap) and mapped.mode in ("r", "r+", "w+")
     return int(mapped.offset) if whole and mapped.offset is not None else None
 
 
@@ -177,7 +205,25 @@ def placed(X: Any, memory: int) -> Any:
     large = type(X) in (np.memmap, np.ndarray) and X.ndim == 2 and 0 not in X.shape and _taken(X) > memory
     if large or (kind in ("h5py", "zarr") and hasattr(X, "shape")):
         X = _array(X, None)
-    return within(X, memory) if isinstance(X, Place) else X
+    return affordable(within(X, memory), memory) if isinstance(X, Place) else X
+
+
+def affordable(X: Place, memory: int) -> Place:
+    """X, if what has to be in memory at a time can be there; an error, before any work, if that is certain not to."""
+    if isinstance(X, Sliced) and X.unpacked > memory:  # of tables it is a guess, which the plan tells
+        stored = " x ".join(f"{one:,}" for one in X.source.chunks)
+        raise ValueError(
+            f"{X.name} is stored in chunks of {stored}, and reading a row unpacks about {X.unpacked / 1e6:,.0f} MB, of "
+            f"memory={memory / 1e6:,.0f} MB: store it in chunks of fewer rows, or allow more memory"
+        )
+    parts = X.held - X.unpacked * (1 if X.alone else ABREAST)
+    least = parts + 3 * X.shape[1] * X.dtype.itemsize  # the answer, its slope and a step
+    if X.shorter and least > memory:
+        raise ValueError(
+            f"memory={memory / 1e6:,.1f} MB is too little for rows of {X.shape[1]:,} numbers: the shortest chunks of "
+            f"{X.name} and an answer take {least / 1e6:,.1f} MB"
+        )
+    return X
 
 
 def _taken(X: np.ndarray) -> int:
