@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rowcol.core.rowsums import looked, row_sums
-from rowcol.engine.gathering import ACROSS, CHAIN, ROWS, gather, look, row_squares
+from rowcol.engine.gathering import ACROSS, CHAIN, ROWS, gather, look
 
 # plain Python is slow
 SIZES = [(n, p, True) for n in (1, 3, 4, ROWS - 1, ROWS, 2 * ROWS + 5) for p in (1, 7, 8, ACROSS, ACROSS + 1, 3 * 17)]
@@ -107,13 +107,3 @@ def test_looked_is_a_look_at_all_rows_within_its_rounding_term(q, weighted, kind
     bare = looked(iter(pieces), y, beta, w, False)
     assert bare.image is None
     assert bare.squares is None
-
-
-@pytest.mark.parametrize("compiled", [True, False])
-@pytest.mark.parametrize("stored", [np.float64, np.float32, np.complex128, np.complex64])
-def test_squares_of_rows(stored, compiled, rng):
-    X = rng.standard_normal((7, 23, 2)) @ [1, 1j]
-    X = X.astype(stored) if np.issubdtype(stored, np.complexfloating) else X.real.astype(stored)
-    out = np.empty(7)
-    plain(row_squares, compiled)(X, out)
-    np.testing.assert_allclose(out, (np.abs(X.astype(np.clongdouble)) ** 2).sum(axis=1).astype(float), rtol=1e-14)

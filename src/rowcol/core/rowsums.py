@@ -38,6 +38,8 @@ def row_sums(pieces: Pieces, p: int, y: np.ndarray, about: np.ndarray | None, si
         gather(X, c, np.ascontiguousarray(own[:, rows]), few, G, slope[: len(own)], column2, total)
         if len(y) >= SEVERAL:
             slope += y[:, rows] @ (X if about is None else X - about)
+    if single:  # squares were summed in double precision, too, and their sums err most, as they only grow
+        np.fill_diagonal(G[:p, :p], column2)
     return RowSums(_whole(G[:p, :p]), slope, column2, total)
 
 

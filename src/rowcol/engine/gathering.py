@@ -7,7 +7,7 @@ operands out anew, is made for larger matrices, and may not know the machine: of
 102 ns a row in single precision, and 221 in double, and take this 57 and 100.
 
 `look`: y − Xβ, what that pulls back, and ‖X_j‖², four rows at a time, which are in the first cache when they come
-again: 13 ns a row of 100, or 18 with the squares, where BLAS takes 16 and 40. `row_squares` are those of rows.
+again: 13 ns a row of 100, or 18 with the squares, where BLAS takes 16 and 40.
 
 This file must not call compiled code of another file: Numba's disk cache would go stale silently.
 """
@@ -23,7 +23,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic, overload
 from numba.np.arrayobj import make_array
 
-ROWS = 128  # copied at a time, and in a chain of sums in single precision
+ROWS = 64  # copied at a time, and in a chain of sums in single precision
 CHAIN = 256  # rows in a chain of a look's sums: a certificate's rounding term grows with the longest
 REGISTER = 64 if binding.get_host_cpu_features().get("avx512f") else 32  # bytes of a vector
 SUMS = REGISTER // 4  # vectors of a tile, which stay in registers: half of those that there are
@@ -214,13 +214,3 @@ def look(X, y, beta, weight, alpha, r, slope, image, square):
         slope += sl
         image += im
         square += sq
-
-
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
-def row_squares(X, out):
-    """out_i = Σ_j |x_ij|²."""
-    for i in range(X.shape[0]):
-        x, t = X[i], 0.0
-        for j in range(x.size):
-            t += np.float64(x[j].real) * x[j].real + np.float64(x[j].imag) * x[j].imag
-        out[i] = t

@@ -26,7 +26,7 @@ FEW = 8  # times as many rows as columns foretell
 SHORT = 32, 160  # unknowns from which on single precision is quicker: by one look, and by two
 NEAR = 10  # times their variance: means whose squares are smaller cost a digit, which is less than taking them off
 NOISE = 1e2  # ‖y‖/‖ρ‖ up to which two looks at least squares should do
-ERROR = 64  # of a sum in single precision, in units of SINGLE·√n: columns of noise had 10 to 60
+ERROR = 48  # of an answer by sums in single precision, in units of SINGLE·√n: columns of noise had about 30
 
 
 class First(NamedTuple):

@@ -13,22 +13,17 @@ from __future__ import annotations
 import time
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from itertools import starmap
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from ..core.certify import Evidence
 from ..core.passes import Products
 from ..core.place import Place
 from ..core.problem import Problem, some
 from ..core.products import products
-from ..core.rowsums import readonly
 from ..core.sampler import sampler, take
-from ..core.threads import ahead
 from ..core.view import beta, dual, rows, state
-from ..engine.gathering import row_squares
 from .bounded import MOVES, best_combination
 from .coordinate import coordinate
 from .loop import Round
@@ -57,9 +52,8 @@ class Streamed:
         own = np.random.default_rng([*self.seed.generate_state(4), self.passes])
         order, seeds = own.permutation(place.count), own.integers(2**63, size=place.count)
         gain, slope2, steps = np.zeros(len(self.ids)), np.zeros(len(self.ids)), 0
-        read, pool = place.parts(order), self.by.pool
-        for k, part, norms in starmap(_measured, read) if pool is None else ahead(pool, _measured, read, 2):
-            tally, taken = self._walk(part, norms, place.rows(k), int(seeds[k]))
+        for k, part in place.parts(order):
+            tally, taken = self._walk(part, slice(int(place.starts[k]), int(place.starts[k + 1])), int(seeds[k]))
             gain, slope2, steps = gain + tally[:, 0], slope2 + tally[:, 1], steps + taken
             if time.perf_counter() > deadline:
                 break
@@ -67,12 +61,12 @@ class Streamed:
         size = np.maximum(np.linalg.norm(self.problem.y[self.ids], axis=1), 1e-300)
         return Round(steps / place.shape[0], steps, gain, np.sqrt(slope2 * (place.shape[0] / max(steps, 1))) / size)
 
-    def _walk(self, part: Any, norms: np.ndarray | None, here: slice, seed: int) -> tuple[np.ndarray, int]:
+    def _walk(self, part: np.ndarray, here: slice, seed: int) -> tuple[np.ndarray, int]:
         """Every row of a part once: what that gained, and how steep it was."""
         weight = None if self.problem.weight is None else self.problem.weight[here]
         y, alpha = self.problem.y[:, here][self.ids], self.alpha[:, here]
         tally, self.alpha[:, here], self.beta = walked(
-            part, self.by.pool, _bare(self.problem, self.ids), self.beta, seed, self.jobs, y, weight, alpha, norms
+            part, self.by.pool, _bare(self.problem, self.ids), self.beta, seed, self.jobs, y, weight, alpha
         )
         return tally, part.shape[0]
 
@@ -189,15 +183,6 @@ def _bare(problem: Problem, ids: np.ndarray) -> Problem:
     return some(problem._replace(X=None, y=problem.y[:, :0], weight=None), ids)._replace(y=np.empty((0, 0)))
 
 
-def _measured(k: int, part: Any) -> tuple[int, Any, np.ndarray | None]:
-    """A part and ‖Xⁱ‖² of its rows, found on another thread than the one that walks; a sparse one's, on the way."""
-    if sp.issparse(part):
-        return k, part, None
-    norms = np.empty(part.shape[0])
-    row_squares(readonly(part), norms)
-    return k, part, norms
-
-
 def walked(
     part: Any,
     pool: Executor | None,
@@ -208,14 +193,11 @@ def walked(
     y: np.ndarray,
     weight: np.ndarray | None,
     alpha: np.ndarray,
-    norms: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Every row of a part once, from β: what that gained and how steep it was; α of these rows, and β, after it."""
     mine = bare._replace(X=part, y=np.ascontiguousarray(y), weight=weight)
     view = rows(mine)
     now = state(view, np.array(alpha, order="C"), start.copy())  # what was given stays as it is
-    if norms is not None:
-        now.table["diag"][: len(norms)] = norms if view.skip is None else np.where(view.skip, 0.0, norms)
     source = sampler("shuffled", part.shape[0], np.random.SeedSequence(seed))
     mover = coordinate(mine, view, source, now, pool, jobs)
     tally = mover.spend(take(source, part.shape[0]))
