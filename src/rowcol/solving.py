@@ -258,7 +258,7 @@ def result_for(asked: Problem, how: How, x0: Any, kept: Kept, began: float, fit_
         pool = stack.enter_context(pooled(how.jobs))
         known, cut = None, None
         if fit_intercept:
-            asked, offset = centred_y(asked)
+            asked, offset = centred_y(asked, own=True)
             loose = 0.0 if kept.often else stop.tol
             sums = partial(gathered_for, asked, loose, pool) if factored(asked, how, kept) else lambda: None
             asked, known, cut = less_means(asked, pool, sums, np.inf if how.log else began + stop.max_seconds)

@@ -39,7 +39,8 @@ def centred(problem: Problem, pool: Executor | None = None) -> tuple[Problem, np
 def centred_x(problem: Problem, pool: Executor | None = None, moments: Moments | None = None) -> Problem:
     """With the means of X to be taken off it, and those of y gone; moments, where they are known."""
     n = problem.X.shape[0]
-    ones = np.ones(n)
+    # beside an X that lies elsewhere, every vector of this length counts
+    ones = np.broadcast_to(1.0, n) if isinstance(problem.X, Place) else np.ones(n)
     w = ones if problem.weight is None else problem.weight
     with np.errstate(over="ignore", invalid="ignore"):
         mean, column2 = _moments(problem.X, w, pool) if moments is None else moments
@@ -56,14 +57,14 @@ def centred_x(problem: Problem, pool: Executor | None = None, moments: Moments |
     return problem._replace(shift=Shift(mean, ones, column2, live))
 
 
-def centred_y(problem: Problem) -> tuple[Problem, np.ndarray]:
-    """Without the means of y, and those."""
+def centred_y(problem: Problem, own: bool = False) -> tuple[Problem, np.ndarray]:
+    """Without the means of y, and those; in place, if nobody else needs this y."""
     y, w = problem.y, problem.weight
     share = None if w is None else w / w.sum()
     offset = _mean(y, share)
     even = y if w is None else y[:, w > 0]
     constant = (even == even[:, :1]).all(axis=1)
-    y = y - offset[:, None]
+    y = np.subtract(y, offset[:, None], out=y if own else None)
     for _ in range(2):  # what the sum lost; and what that was rounded by
         off = _mean(y, share)
         y -= off[:, None]

@@ -85,7 +85,8 @@ class Direct:
         return Round(passes, 1, np.zeros(q), np.zeros(q), stuck)
 
     def _solve(self, safely: bool) -> float:
-        problem, X, y = self.problem, self.problem.X, self.problem.y[self.ids]
+        problem, X, y = self.problem, self.problem.X, self.problem.y
+        y = y if len(y) == self.ids.size else y[self.ids]
         n, p = X.shape
         if self.probe is not None:
             self.factor, self.beta = self.probe.factor, self.probe.beta[self.ids].copy()
