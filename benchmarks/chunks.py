@@ -41,11 +41,11 @@ def write(path: Path, gigabytes: float, p: int) -> int:
     beta = np.random.default_rng(0).standard_normal(p)
     X = np.lib.format.open_memmap(path, "w+", np.float64, (n, p))
     y = np.empty(n)
-    block = np.random.default_rng(1).standard_normal((50_000, p))  # the same noise again and again, moved about: quick
-    for k, i in enumerate(range(0, n, len(block))):
-        rows = np.roll(block, 7 * k, axis=1)[: n - i] * (1 + 0.1 * (k % 5))
+    rng, room = np.random.default_rng(1), np.empty((50_000, p))
+    for i in range(0, n, len(room)):
+        rows = rng.standard_normal(out=room)[: n - i]
         X[i : i + len(rows)] = rows
-        y[i : i + len(rows)] = rows @ beta + np.roll(block[: len(rows), 0], k)
+        y[i : i + len(rows)] = rows @ beta + rng.standard_normal(len(rows))
     X.flush()
     np.save(path.with_suffix(".y.npy"), y)
     return n

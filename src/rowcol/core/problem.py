@@ -117,9 +117,12 @@ def some(problem: Problem, ids: Any) -> Problem:
 
 
 def answer(problem: Problem, a: np.ndarray, dual: bool = False) -> np.ndarray:
-    """A (q, k) array of the solve in the user's scale, shape and precision, within the bounds if it is β; a copy."""
+    """A (q, k) array of the solve in the user's scale, shape and precision, within the bounds if it is β; a copy.
+
+    Not of a `dual`, which is as long as y and of no use in another scale: it is used up.
+    """
     with np.errstate(over="ignore", invalid="ignore"):
-        a = a * problem.scale[:, None]
+        a = np.multiply(a, problem.scale[:, None], out=a if dual else None)
         if problem.bounds is not None and not dual:
             a = np.clip(a, *problem.bounds)  # a bound over a power of two may have been rounded if it is tiny
         return np.ascontiguousarray(a[0] if problem.single else a.T, dtype=problem.dtype)
