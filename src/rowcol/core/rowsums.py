@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..engine.gathering import ACROSS, CHAIN, ROWS, gather, look
+from ..engine.gathering import ACROSS, CHAIN, ROWS, gather, look, whole
 from ..engine.lines import BLOCK
 
 SEVERAL = 4  # right-hand sides from which on BLAS multiplies them
@@ -40,7 +40,7 @@ def row_sums(pieces: Pieces, p: int, y: np.ndarray, about: np.ndarray | None, si
             slope += y[:, rows] @ (X if about is None else X - about)
     if single:  # squares were summed in double precision, too, and their sums err most, as they only grow
         np.fill_diagonal(G[:p, :p], column2)
-    return RowSums(_whole(G[:p, :p]), slope, column2, total)
+    return RowSums(whole(G, p), slope, column2, total)
 
 
 class Looked(NamedTuple):
@@ -114,9 +114,3 @@ def _aligned(shape: tuple[int, int], kind: type) -> np.ndarray:
     raw = np.zeros(size + 64, np.uint8)
     start = -raw.ctypes.data % 64
     return raw[start : start + size].view(kind).reshape(shape)
-
-
-def _whole(G: np.ndarray) -> np.ndarray:
-    """A symmetric matrix, of which the part on and above the diagonal is known."""
-    upper = np.triu(G)
-    return upper + np.triu(G, 1).T

@@ -41,10 +41,30 @@ def tile(few, m, i, j, G):
     G[i : i + down, j : j + ACROSS] += few[:m, i : i + down].T @ few[:m, j : j + ACROSS]
 
 
+def half_tile(few, m, i, j, G):
+    """The same of half as many rows."""
+    down = lines_of(few) // 2
+    G[i : i + down, j : j + ACROSS] += few[:m, i : i + down].T @ few[:m, j : j + ACROSS]
+
+
+def even(p):
+    """Columns that go by whole tiles: a few that are left go by rows, or else most of a tile would be empty."""
+    return p - p % ACROSS if p % ACROSS <= ACROSS // 2 else p
+
+
 @intrinsic
 def _tile(typing_context, few, m, i, j, G):
+    return _tile_of(few, G, 1)
+
+
+@intrinsic
+def _half_tile(typing_context, few, m, i, j, G):
+    return _tile_of(few, G, 2)
+
+
+def _tile_of(few: Any, G: Any, share: int) -> tuple[Any, Any]:
     size = few.dtype.bitwidth // 8
-    down, width = SUMS if size == 4 else SUMS // 2, REGISTER // size
+    down, width = (SUMS if size == 4 else SUMS // 2) // share, REGISTER // size
     across = range(ACROSS // width)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -101,6 +121,7 @@ def _where(context: Any, builder: Any, signature: Any, args: Any, k: int) -> tup
 
 
 overload(tile, inline="always")(lambda few, m, i, j, G: lambda few, m, i, j, G: _tile(few, m, i, j, G))
+overload(half_tile, inline="always")(lambda few, m, i, j, G: lambda few, m, i, j, G: _half_tile(few, m, i, j, G))
 overload(lines_of, inline="always")(
     lambda few: (lambda few: SUMS) if few.dtype.bitwidth == 32 else (lambda few: SUMS // 2)
 )
@@ -108,7 +129,7 @@ overload(lines_of, inline="always")(
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
 def gather(X, about, y, few, G, slope, square, total):
-    """Add to G, on and above its diagonal, (X − 1cᵀ)ᵀ(X − 1cᵀ); to the others y(X − 1cᵀ), and its squares and sums.
+    """Add to G, as far as `whole` needs it, (X − 1cᵀ)ᵀ(X − 1cᵀ); to the others y(X − 1cᵀ), and its squares and sums.
 
     Parameters
     ----------
@@ -156,9 +177,22 @@ def gather(X, about, y, few, G, slope, square, total):
             for k in range(first + fours, first + m):
                 for j in range(p):
                     s[j] += b[k] * (X[k, j] - about[j])
-        for j in range(0, p, ACROSS):
-            for i in range(0, min(j + ACROSS, p), lines_of(few)):
+        end = p - p % ACROSS if p % ACROSS <= ACROSS // 2 else p
+        for j in range(0, end, ACROSS):
+            for i in range(0, min(j + ACROSS, end), lines_of(few)):
                 tile(few, m, i, j, G)
+        for i in range(end, p, lines_of(few) // 2):
+            for j in range(0, p, ACROSS):
+                half_tile(few, m, i, j, G)
+
+
+def whole(G, p):
+    """The symmetric matrix of which `gather` has summed what lies on and above the diagonal, or in the last rows."""
+    end = even(p)
+    G[:end, end:p] = G[end:p, :end].T
+    upper = np.triu(G[:p, :p])
+    upper += np.triu(upper, 1).T
+    return upper
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
