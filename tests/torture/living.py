@@ -160,9 +160,18 @@ def full(folder, largest):
         rowcol.save(rowcol.KernelRidge(kernel="rbf").fit(X, y), folder / "model")
     except OSError as wrong:
         told["save"] = str(wrong)
-    with warnings.catch_warnings(record=True) as caught:
+    checkpoint = rowcol.Checkpoint(folder / "checkpoint", seconds=0)
+    try:
+        rowcol.resume(checkpoint, X, y)
+    except OSError as wrong:
+        told["refused"] = str(wrong)
+    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    with warnings.catch_warnings(record=True) as caught:  # full in the middle
         warnings.simplefilter("always")
-        result = rowcol.resume(rowcol.Checkpoint(folder / "checkpoint", seconds=0), X, y)
+        smaller = largest, limits[1]
+        result = rowcol.resume(
+            checkpoint, X, y, callback=lambda now: resource.setrlimit(resource.RLIMIT_FSIZE, smaller)
+        )
     resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     told["checkpoint"] = [str(one.message) for one in caught if one.category is rowcol.CheckpointWarning]
     told["the same"] = before == {one.name: one.read_bytes() for one in folder.iterdir()}

@@ -64,13 +64,14 @@ def test_fits_leave_nothing_behind(lived, tally):
 def test_a_full_disk_is_told_and_what_was_there_stays(lived, tally):
     full = lived[2]
     assert "too large" in full["save"]
+    assert "cannot be written, File too large" in full["refused"], "before any work"
     (warned,) = full["checkpoint"]
     assert "no checkpoint could be written, and the last one stays as it is" in warned
     assert full["the same"]
     assert full["predicts"]
     assert full["left"] == ["checkpoint", "model"]
     assert full["off"] < 1e-7
-    tally("resources", writes_on_a_full_disk=2)
+    tally("resources", writes_on_a_full_disk=3)
 
 
 def test_limits_on_memory_are_kept_or_told(lived, tally):

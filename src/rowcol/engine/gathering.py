@@ -3,8 +3,8 @@
 `gather`: XᵀX about a point, yX, Σ x_i and ‖X_j‖². A few rows at a time are copied, less the point, to where they stay
 in the first caches, in single precision if that will do. Then XᵀX goes by tiles, which are summed over these rows
 without leaving the registers and added up in double precision; no pair of columns is multiplied twice. BLAS lays its
-operands out anew, is made for larger matrices, and may not know the machine: of 100 columns the products took OpenBLAS
-102 ns a row in single precision, and 221 in double, and take this 57 and 100.
+operands out anew, is made for larger matrices, and may not know the machine: of 100 columns the products alone took
+OpenBLAS 102 ns a row in single precision, and 223 in double; all of it takes this 73 and 106.
 
 `look`: y − Xβ, what that pulls back, and ‖X_j‖², four rows at a time, which are in the first cache when they come
 again: 13 ns a row of 100, or 18 with the squares, where BLAS takes 16 and 40.
