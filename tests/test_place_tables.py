@@ -14,6 +14,7 @@ import pytest
 
 import rowcol
 from oracle import lapack, uneven
+from rowcol.files.matrices import matrix_from
 from rowcol.files.table import table_from
 
 
@@ -378,3 +379,13 @@ def test_a_memory_in_which_no_row_fits_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"memory=0.5 MB is too little for rows of 20,000 numbers"):
         rowcol.solve(place, np.ones(100), alpha=1.0, memory=5e5)
     assert rowcol.solve(place, np.ones(100), alpha=1.0, memory=2e6).success
+
+
+def test_a_zip_that_is_called_npy_is_refused_in_words(tmp_path):
+    np.savez(tmp_path / "X.npz", X=np.eye(3))
+    (tmp_path / "X.npz").rename(tmp_path / "X.npy")
+    with pytest.raises(ValueError, match=r"X\.npy is not a \.npy file"):
+        rowcol.chunks(tmp_path / "X.npy")
+    for read in (matrix_from, table_from):
+        with pytest.raises(ValueError, match="zip"):
+            read(tmp_path / "X.npy")

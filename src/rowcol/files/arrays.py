@@ -33,6 +33,14 @@ def needed(module: str, for_what: str) -> Any:
         raise ImportError(f"{for_what} needs {module.split('.')[0]}: pip install 'rowcol[files]'") from missing
 
 
+def array_from(path: Path) -> np.ndarray:
+    """The array of a .npy file."""
+    found = np.load(path, allow_pickle=False)
+    if not isinstance(found, np.ndarray):  # a zip, whatever it is called
+        raise ValueError("it is no .npy file, but a zip of some: call it .npz")
+    return found
+
+
 def arrays_from(path: Path) -> dict[str, Any]:
     """The arrays of numbers in a file, by name, in its order."""
     name = path.name.lower()

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..core.words import first_line
-from .arrays import ARRAYS, arrays_from
+from .arrays import ARRAYS, array_from, arrays_from
 from .market import market
 
 log = logging.getLogger(__name__)
@@ -56,7 +56,7 @@ def _matrix(path: Path, name: str, decimal: str) -> Any:
         found = market(path)
         return found.tocsr() if sp.issparse(found) else np.asarray(found)
     if name.endswith(".npy"):
-        return np.load(path, allow_pickle=False)
+        return array_from(path)
     if name.endswith(ARRAYS):
         held = arrays_from(path)
         if len(held) != 1:

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 from ..core.words import first_line
 from ..places.heads import NO_NAMES, PlainError, are_numbers, head_of
-from .arrays import ARRAYS, arrays_from, needed
+from .arrays import ARRAYS, array_from, arrays_from, needed
 from .arrow import arrow_frame
 from .delimited import WIDE, check_commas, wide_columns
 from .market import market
@@ -266,7 +266,7 @@ def _arrays(path: Path, name: str) -> Table:
     if name.endswith((".mtx", ".mtx.gz")):
         return _together({"X": market(path)}, path)
     if name.endswith(".npy"):
-        found = np.load(path, allow_pickle=False)
+        found = array_from(path)
         if found.dtype.names:
             return _together({one: found[one] for one in found.dtype.names}, path)
         return _together({"X": found}, path)

@@ -217,7 +217,7 @@ def flowing(begin: Callable[[], Any], name: str) -> tuple[Flowing, np.ndarray | 
         targets.append(y)
         kinds.add(precision(part.dtype, f"{name}: chunk {k}"))
     if p is None:
-        raise ValueError(f"{name} gave no rows")
+        raise ValueError(f"{name} gave no rows: source must have some")
     y = None if targets[0] is None else np.concatenate([np.asarray(one) for one in targets])
     return Flowing(begin, name, np.result_type(*kinds), np.cumsum([0, *lengths]), p), y
 

@@ -119,7 +119,10 @@ def _there(path: Path) -> bool:
 def _opened(path: Path, name: str | None) -> Any:
     if path.name.lower().endswith(".npy"):
         try:
-            return np.load(path, mmap_mode="r", allow_pickle=False)
+            found = np.load(path, mmap_mode="r", allow_pickle=False)
+            if not isinstance(found, np.ndarray):  # a zip, whatever it is called
+                raise ValueError("it holds several arrays")
+            return found
         except (ValueError, EOFError) as wrong:
             raise ValueError(f"{path.name} is not a .npy file of numbers: {wrong}") from wrong
     if path.name.lower().endswith(".zarr"):
