@@ -20,7 +20,7 @@ import numpy as np
 from llvmlite import binding, ir
 from numba import njit, types
 from numba.core import cgutils
-from numba.extending import intrinsic, overload
+from numba.extending import intrinsic, overload, register_jitable
 from numba.np.arrayobj import make_array
 
 ROWS = 64  # copied at a time, and in a chain of sums in single precision
@@ -47,6 +47,7 @@ def half_tile(few, m, i, j, G):
     G[i : i + down, j : j + ACROSS] += few[:m, i : i + down].T @ few[:m, j : j + ACROSS]
 
 
+@register_jitable
 def even(p):
     """Columns that go by whole tiles: a few that are left go by rows, or else most of a tile would be empty."""
     return p - p % ACROSS if p % ACROSS <= ACROSS // 2 else p
@@ -177,7 +178,7 @@ def gather(X, about, y, few, G, slope, square, total):
             for k in range(first + fours, first + m):
                 for j in range(p):
                     s[j] += b[k] * (X[k, j] - about[j])
-        end = p - p % ACROSS if p % ACROSS <= ACROSS // 2 else p
+        end = even(p)
         for j in range(0, end, ACROSS):
             for i in range(0, min(j + ACROSS, end), lines_of(few)):
                 tile(few, m, i, j, G)
