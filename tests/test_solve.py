@@ -713,3 +713,13 @@ def test_long_solves_of_short_rows_are_packed_and_the_copy_is_counted(rng, monke
     assert (plain.copied, packed.copied) == (0, X.nbytes)
     close(packed.x, plain.x, 1e-9)
     assert quiet(X, y, **{**settings, "max_passes": 2}).copied == 0
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_the_dual_of_weighted_ridge_is_that_of_the_answer_also_where_x0_was_one(known):
+    rng = np.random.default_rng(0)
+    X, y, w, alpha = rng.standard_normal((400, 30)), rng.standard_normal(400), rng.uniform(0.5, 2.0, 400), 3.0
+    beta = np.linalg.solve(X.T @ (w[:, None] * X) + alpha * np.eye(30), X.T @ (w * y))
+    result = rowcol.solve(X, y, alpha=alpha, sample_weight=w, method="direct", x0=beta if known else None)
+    assert (result.passes == 0) == known
+    np.testing.assert_allclose(result.dual, w * (y - X @ beta) / alpha, rtol=1e-9, atol=1e-12)

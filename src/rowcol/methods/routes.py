@@ -238,16 +238,16 @@ def _take(
         for i in out.zero_rows:
             if out.statuses[i] not in (Status.CONVERGED, Status.CALLBACK):
                 out.statuses[i] = Status.INCONSISTENT
-    if asked.alpha > 0 and out.alpha is None:
-        out.alpha = out.residual / ridge_of(asked, np.arange(len(asked.y)))  # α* = W(y − Xβ*)/alpha
+    direct = mover if isinstance(mover, Direct) else None
+    if asked.alpha > 0 and (out.alpha is None or (direct is not None and not direct.started)):  # x0 was good enough
+        # α* = W(y − Xβ*)/alpha; nobody asks any more for what is left of those that have converged
+        room = out.residual if out.all_converged else None
+        out.alpha = np.divide(out.residual, ridge_of(asked, np.arange(len(asked.y))), out=room)
     if asked.weight is not None and given.weight is None and out.alpha is not None:
         out.alpha = out.alpha * np.sqrt(asked.weight)
-    if isinstance(mover, Direct):
-        if mover.started:
-            way.factor, way.row_space = mover.factor, True
-            way.kept.factor = way.kept.factor if mover.probe is not None else mover.factor
-        elif asked.alpha > 0:  # the user's own x0 was good enough
-            out.alpha = out.residual / ridge_of(asked, np.arange(len(asked.y)))
+    if direct is not None and direct.started:
+        way.factor, way.row_space = direct.factor, True
+        way.kept.factor = way.kept.factor if direct.probe is not None else direct.factor
     if side == "rows" and asked.alpha == 0 and out.alpha is not None and way.column2 is not None:
         # where no β fits, α goes far along what Xᴴ does not see, and rounding takes Xᴴα out of the row space
         travel = getattr(mover, "travel", np.linalg.norm(out.alpha, axis=1))
