@@ -133,6 +133,22 @@ def compiled_fetch(a, i, offset):
     return a[i]
 
 
+@njit
+def compiled_squares(a):
+    return engine.sum_of_squares(a)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_squares_are_summed_in_one_order_whoever_sums_them(dtype, rng):
+    for length in [0, 1, 3, 7, 8, 9, 15, 16, 17, 24, 25, 31, 100, 4096, 5001]:
+        a = vectors(1, length, double(dtype), rng)[0].astype(dtype)
+        found = compiled_squares(a)
+        assert found == engine.sum_of_squares(a)  # bit for bit: in double precision, no product and sum in one
+        np.testing.assert_allclose(found, (abs(a.astype(double(dtype))) ** 2).sum(), rtol=1e-14)
+    assert np.isnan(compiled_squares(np.array([1.0, np.nan, 3.0] * 9, dtype)))
+    assert compiled_squares(np.full(9, 1e30, dtype)) > 8e60  # of numbers whose squares single precision does not have
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_intrinsics_equal_their_twins(dtype, rng):
     a = rng.standard_normal((5, 7)).astype(dtype)

@@ -34,7 +34,7 @@ import numpy as np
 from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
-from numba.extending import intrinsic, overload, register_jitable
+from numba.extending import intrinsic, overload
 from numba.np.arrayobj import make_array, populate_array
 
 # Sums may be reordered (so that they vectorise), but NaN stays NaN.
@@ -152,27 +152,63 @@ def _borrow(context: Any, builder: Any, signature: Any, args: Any, length: Any) 
     return line._getvalue()
 
 
+def sum_of_squares(a):
+    """Σ|a_j|² in float64, by sixteen sums side by side. In this order everywhere: a norm has the same bits always."""
+    v = np.square(np.ascontiguousarray(a).view(a.real.dtype).astype(np.float64))
+    sixteens, eights = v.size - v.size % 16, v.size - v.size % 8
+    sums = np.zeros((2, 8))
+    for k in range(0, eights, 8):
+        sums[k // 8 % 2 if k < sixteens else 0] += v[k : k + 8]
+    total, rest = sums[0] + sums[1], 0.0
+    while total.size > 1:
+        total = total[: total.size // 2] + total[total.size // 2 :]
+    for one in v[eights:]:
+        rest += one
+    return total[0] + rest
+
+
+@intrinsic
+def _sum_of_squares(typing_context, a):
+    kind = getattr(a.dtype, "underlying_float", a.dtype)
+    parts, wide = 1 if kind is a.dtype else 2, ir.VectorType(ir.DoubleType(), 8)
+    number = ir.FloatType() if kind.bitwidth == 32 else ir.DoubleType()
+
+    def generate(context, builder, signature, args):
+        i64, i32, size = ir.IntType(64), ir.IntType(32), kind.bitwidth // 8
+        given = make_array(signature.args[0])(context, builder, args[0])
+        address = builder.ptrtoint(given.data, i64)
+        count = builder.mul(cgutils.unpack_tuple(builder, given.shape)[0], i64(parts))
+        sixteens, eights = builder.and_(count, i64(-16)), builder.and_(count, i64(-8))
+        sums = [cgutils.alloca_once_value(builder, ir.Constant(wide, [0.0] * 8)) for _ in range(2)]
+        rest = cgutils.alloca_once_value(builder, ir.Constant(ir.DoubleType(), 0.0))
+
+        def add(start, stop, step, to, many):  # without flags: neither the order nor the rounding is LLVM's to choose
+            with cgutils.for_range_slice(builder, start, stop, i64(step), inc=True) as (k, _):
+                for i, one in enumerate(to):
+                    at = builder.add(address, builder.mul(builder.add(k, i64(8 * i)), i64(size)))
+                    v = builder.load(builder.inttoptr(at, many(number).as_pointer()), align=size)
+                    v = builder.fpext(v, many(ir.DoubleType())) if size == 4 else v
+                    builder.store(builder.fadd(builder.load(one), builder.fmul(v, v)), one)
+
+        add(i64(0), sixteens, 16, sums, lambda of: ir.VectorType(of, 8))
+        add(sixteens, eights, 8, sums[:1], lambda of: ir.VectorType(of, 8))
+        add(eights, count, 1, [rest], lambda of: of)
+        total = builder.fadd(*(builder.load(one) for one in sums))
+        for half in (4, 2, 1):
+            sides = (ir.Constant(ir.VectorType(i32, half), list(range(i, i + half))) for i in (0, half))
+            total = builder.fadd(*(builder.shuffle_vector(total, total, side) for side in sides))
+        return builder.fadd(builder.extract_element(total, i32(0)), builder.load(rest))
+
+    return types.float64(a), generate
+
+
 overload(fetch, inline="always")(lambda array, i, offset: lambda array, i, offset: _prefetch(array, i, offset))
 overload(row, inline="always")(lambda a, i: lambda a, i: _row(a, i))
 overload(span, inline="always")(lambda a, start, stop: lambda a, start, stop: _span(a, start, stop))
+overload(sum_of_squares, inline="always")(lambda a: lambda a: _sum_of_squares(a))
 
 
 # --- what a line can do: one body for each kind, compiled or run as Python ---------------------------------------
-
-
-@register_jitable  # without FAST: the order of the sums is as written, so a norm has the same bits wherever it is taken
-def sum_of_squares(a):
-    """Σ|a_j|² in float64, by four sums that can be taken side by side."""
-    t0, t1, t2, t3 = 0.0, 0.0, 0.0, 0.0
-    whole = a.size - a.size % 4
-    for j in range(0, whole, 4):
-        t0 += np.float64(a[j].real) ** 2 + np.float64(a[j].imag) ** 2
-        t1 += np.float64(a[j + 1].real) ** 2 + np.float64(a[j + 1].imag) ** 2
-        t2 += np.float64(a[j + 2].real) ** 2 + np.float64(a[j + 2].imag) ** 2
-        t3 += np.float64(a[j + 3].real) ** 2 + np.float64(a[j + 3].imag) ** 2
-    for j in range(whole, a.size):
-        t0 += np.float64(a[j].real) ** 2 + np.float64(a[j].imag) ** 2
-    return (t0 + t1) + (t2 + t3)
 
 
 def _dense_extent(lines):
