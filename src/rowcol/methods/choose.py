@@ -207,7 +207,8 @@ def _elsewhere(asked: Problem, memory: int, reasons: list[str]) -> Choice:
     """The route for an X in parts: a pass is what is dear, and two are enough for a Gram matrix and its certificate."""
     n, p = asked.X.shape
     reasons.append(_regime(n, p, asked.alpha))
-    reasons.append(f"X lies elsewhere, in {asked.X.count:,} parts of rows: a pass reads it, or asks all who have it")
+    parts = f"{asked.X.count:,} part{'s' * (asked.X.count != 1)}"
+    reasons.append(f"X lies elsewhere, in {parts} of rows: a pass reads it, or asks all who have it")
     if n >= p and bytes_of("direct", asked, 0) <= memory:
         reasons.append(f"the {p} x {p} Gram matrix fits in memory, and takes one pass")
         return Choice("direct", "columns", reasons)
