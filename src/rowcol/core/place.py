@@ -191,7 +191,7 @@ class Scaled(Place):
 
     def __init__(self, of: Place, root: np.ndarray) -> None:
         super().__init__(np.result_type(of.dtype, np.float64), of.starts, of.shape[1], of.name)
-        self.of, self.root = of, root
+        self.of, self.root, self.together = of, root, of.together
 
     def part(self, k: int) -> Any:
         """A part, its rows scaled."""

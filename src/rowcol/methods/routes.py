@@ -131,8 +131,9 @@ def _race(way: Way, choice: Choice, beta0: np.ndarray | None, alpha0: np.ndarray
 def _seen(some: Problem, out: Outcome, where: list[int]) -> Seen | None:
     if out.slope is None:
         return None
-    left2 = np.abs(out.residual[where]) ** 2
-    return Seen(out.slope[where], (left2 if some.weight is None else left2 * some.weight).sum(axis=1))
+    # norms are in the user's units: powers of two
+    left = np.array([out.certificates[i].residual_norm for i in where]) / some.scale / np.sqrt(some.gauge)
+    return Seen(out.slope[where], left**2)
 
 
 def _told(route: str, out: Outcome, status: Status, onward: str) -> str:
@@ -238,7 +239,7 @@ def _take(
         for i in out.zero_rows:
             if out.statuses[i] not in (Status.CONVERGED, Status.CALLBACK):
                 out.statuses[i] = Status.INCONSISTENT
-    if asked.alpha > 0 and out.alpha is None:
+    if asked.alpha > 0 and out.alpha is None and out.residual is not None:
         out.alpha = out.residual / ridge_of(asked, np.arange(len(asked.y)))  # α* = W(y − Xβ*)/alpha
     if asked.weight is not None and given.weight is None and out.alpha is not None:
         out.alpha = out.alpha * np.sqrt(asked.weight)
@@ -246,7 +247,7 @@ def _take(
         if mover.started:
             way.factor, way.row_space = mover.factor, True
             way.kept.factor = way.kept.factor if mover.probe is not None else mover.factor
-        elif asked.alpha > 0:  # the user's own x0 was good enough
+        elif asked.alpha > 0 and out.residual is not None:  # the user's own x0 was good enough
             out.alpha = out.residual / ridge_of(asked, np.arange(len(asked.y)))
     if side == "rows" and asked.alpha == 0 and out.alpha is not None and way.column2 is not None:
         # where no β fits, α goes far along what Xᴴ does not see, and rounding takes Xᴴα out of the row space
