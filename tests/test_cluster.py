@@ -20,7 +20,7 @@ from sklearn.base import clone
 
 import rowcol
 from oracle import lapack, uneven
-from rowcol.methods.streamed import Joined
+from rowcol.methods.joined import Joined
 from rowcol.places import crew
 from rowcol.places.chunks import Sliced
 from rowcol.places.cluster import Spread
@@ -143,7 +143,7 @@ def test_the_best_combination_of_moves_never_makes_it_worse(monkeypatch, weighte
 
     def watched(self, room, deadline):
         made = advance(self, room, deadline)
-        a = self.alpha[0] * self.problem.scale[0]
+        a = np.asarray(self.answers()[1])[0] * self.problem.scale[0]
         seen.append(0.5 * ((X.T @ a) ** 2).sum() + 0.5 * 30.0 * (a**2 / w).sum() - y @ a)
         np.testing.assert_allclose(self.beta[0] * self.problem.scale[0], X.T @ a, atol=1e-9)
         return made

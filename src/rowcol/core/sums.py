@@ -134,9 +134,9 @@ def sums_there(
     """The same of an X on a cluster, for some of all y: of ρ its lengths come here, and no more."""
     if _afar(alpha):  # y and weights are there with it
         assert by.shift is None, "rows that lie elsewhere have no intercept"
-        found = list(alpha.map(_part_there, (beta, lam, squares)))
+        found = list(alpha.map(_look_at, (beta, lam, squares)))
     else:
-        found = list(by.X.map(_some_there, (ids, beta, lam, squares), (y, weight, alpha, by.shift), by.pool))
+        found = list(by.X.map(_look_at_some, (ids, beta, lam, squares), (y, weight, alpha, by.shift), by.pool))
     whole, count = reduce(_added, found), by.X.count
     return whole._replace(
         lengths=of_parts([one.lengths for one in found]), terms=(whole.terms[0], whole.terms[1] + count)
@@ -145,10 +145,10 @@ def sums_there(
 
 def column_squares(by: Products) -> np.ndarray:
     """‖X_j‖² of an X in parts."""
-    return np.asarray(sum(by.X.map(_squares_there, (), (), by.pool)))
+    return np.asarray(sum(by.X.map(_squares, (), (), by.pool)))
 
 
-def _some_there(
+def _look_at_some(
     part: Any,
     pool: Executor | None,
     ids: np.ndarray,
@@ -158,10 +158,10 @@ def _some_there(
     y: np.ndarray,
     *rest: Any,
 ) -> Sums:
-    return _part_there(part, pool, beta, lam, squares, y[ids], *rest)
+    return _look_at(part, pool, beta, lam, squares, y[ids], *rest)
 
 
-def _part_there(
+def _look_at(
     part: Any,
     pool: Executor | None,
     beta: np.ndarray,
@@ -179,7 +179,7 @@ def _part_there(
 
 
 @by_pieces
-def _squares_there(part: Any, pool: Executor | None) -> Any:
+def _squares(part: Any, pool: Executor | None) -> Any:
     kind = np.result_type(part.dtype, np.float64)
     return _part(
         part, pool, np.zeros((1, part.shape[1]), kind), True, np.zeros((1, part.shape[0]), kind), None, None
