@@ -60,6 +60,12 @@ def on_time() -> None:
         raise Late
 
 
+def time_left() -> float | None:
+    """Seconds that who waits may wait; None for ever."""
+    left = _deadline.get() - time.perf_counter()
+    return None if left == float("inf") else max(left, 0.0)
+
+
 class Place(LinearOperator):
     """X in parts of whole rows.
 

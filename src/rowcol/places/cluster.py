@@ -20,7 +20,7 @@ import scipy.sparse as sp
 from ..core.place import Asked, Place, cut, fitting, on_time, type_for
 from ..core.problem import precision
 from ..core.words import first_line
-from .crew import Crew, Forgotten, LostError, current_client, noted, weight
+from .crew import Crew, Forgotten, LostError, current_client, noted, wanted, weight
 
 HELD = 64_000_000  # bytes of answers that come together, from all workers
 
@@ -172,12 +172,10 @@ class Spread(Place):
 
     def settle(self) -> None:
         """Who has which part; those of the busiest go to workers that have come since."""
-        from distributed import wait
-
         workers = self.crew.workers()
         if workers == self.seen:
             return
-        wait(self.futures)
+        self.crew.wait(self.futures)
         holds = self.crew.client.who_has(self.futures)
         found = [[w for w in holds.get(one.key, ()) if w in workers] for one in self.futures]
         lengths, threads = np.diff(self.starts), sum(workers.values())
@@ -332,7 +330,8 @@ def _asked(f: Asked, parts: list, cells: list | None, sliced: list[tuple], share
         return Forgotten()
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # it is found, and said
         beside: list[tuple] = [()] * len(parts) if cells is None else [(cell,) for cell in cells]
-        return [f(part, None, *cell, *shared, *own) for part, cell, own in zip(parts, beside, mine, strict=True)]
+        given = zip(parts, beside, mine, strict=True)
+        return [f(part, None, *cell, *shared, *own) for part, cell, own in given if wanted()]
 
 
 def _fitting(found: Any, want: tuple[int, int], kind: np.dtype, name: str) -> Any:
