@@ -4,6 +4,8 @@ import logging
 import os
 import re
 import signal
+import subprocess
+import sys
 import threading
 import time
 import warnings
@@ -20,7 +22,7 @@ from sklearn.base import clone
 
 import rowcol
 from oracle import lapack, uneven
-from rowcol.methods.streamed import Joined
+from rowcol.methods.joined import Joined
 from rowcol.places import crew
 from rowcol.places.chunks import Sliced
 from rowcol.places.cluster import Spread
@@ -143,7 +145,7 @@ def test_the_best_combination_of_moves_never_makes_it_worse(monkeypatch, weighte
 
     def watched(self, room, deadline):
         made = advance(self, room, deadline)
-        a = self.alpha[0] * self.problem.scale[0]
+        a = np.asarray(self.answers()[1])[0] * self.problem.scale[0]
         seen.append(0.5 * ((X.T @ a) ** 2).sum() + 0.5 * 30.0 * (a**2 / w).sum() - y @ a)
         np.testing.assert_allclose(self.beta[0] * self.problem.scale[0], X.T @ a, atol=1e-9)
         return made
@@ -383,3 +385,64 @@ def test_workers_that_come_while_it_runs_are_used():
         assert all(client.run(lambda dask_worker: bool(dask_worker.data)).values())  # both have rows
     np.testing.assert_allclose(made.x, lapack(X, y), rtol=1e-6, atol=1e-8)
     assert (made.x == alone.x).all()
+
+
+def slow_walks(begun):
+    """On a worker: every part that is walked takes half a second from now on, and is written down."""
+    from rowcol.methods import joined
+
+    quick = joined.walk
+
+    def slowly(*given):
+        with open(begun, "a") as file:
+            file.write("x")
+        time.sleep(0.5)
+        return quick(*given)
+
+    joined.walk = slowly
+
+
+def cut_short(begun, interrupt):
+    """A third pass of ten seconds and more, in one task a worker, is left: what is there is that of the second."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((2_000, 20)) + 1.0, rng.standard_normal(2_000)
+    asked = {"method": "rk", "alpha": 50.0, "tol": 1e-14, "random_state": 0}
+    with workers(2) as there, Client(there) as client, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        place = rowcol.chunks(da.from_array(X, chunks=(50, -1))).X
+        whole = rowcol.solve(place, y, callback=lambda now: now.passes == 2, **asked)
+
+        def watched(now):
+            if now.passes == 2:
+                client.run(slow_walks, begun)
+                if interrupt:
+                    threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+        made = rowcol.solve(place, y, callback=watched, max_seconds=None if interrupt else 4.0, **asked)
+    assert made.status is (rowcol.Status.INTERRUPTED if interrupt else rowcol.Status.SECONDS)
+    assert made.passes == 2
+    assert (made.x == whole.x).all()
+    assert (made.dual == whole.dual).all()
+    left = np.linalg.norm(y - X @ made.x - 50.0 * made.dual) / np.linalg.norm(y)
+    np.testing.assert_allclose(made.x, X.T @ made.dual, rtol=1e-9)
+    assert made.certificate.value <= 1.001 * left + made.certificate.rounding
+    assert 0 < os.path.getsize(begun) < 36  # of 40 parts
+
+
+def test_max_seconds_leaves_a_pass_that_workers_are_at(tmp_path):
+    cut_short(str(tmp_path / "begun"), interrupt=False)
+
+
+def test_ctrl_c_leaves_a_pass_that_workers_are_at(tmp_path):
+    code = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from test_cluster import cut_short
+
+if __name__ == "__main__":
+    cut_short(sys.argv[2], interrupt=True)
+"""
+    script = tmp_path / "interrupted.py"
+    script.write_text(code)
+    here = str(__file__).rpartition("/")[0]
+    subprocess.run([sys.executable, str(script), here, str(tmp_path / "begun")], check=True, timeout=120)

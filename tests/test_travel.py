@@ -11,7 +11,7 @@ import pytest
 from distributed import Client
 
 import rowcol
-from oracle import uneven
+from oracle import lapack, uneven
 from rowcol.places import cluster, crew
 from test_cluster import client, workers  # noqa: F401 - client is a fixture
 
@@ -73,6 +73,61 @@ def test_bytes_that_are_counted_are_those_that_travel(job, pair):
     if job in ("cg", "rk"):  # p numbers a worker and round, where it was p a part: 20 parts would be ten times that
         rounds = counted[1] / (8 * p * parts)
         assert true[0] <= 2 * (rounds + 2) * 8 * p * 1.5 + slack
+
+
+ONLY_P = {
+    "rk": {"method": "rk", "alpha": 5e3, "tol": 1e-15},
+    "rk, weights": {"method": "rk", "alpha": 5e3, "tol": 1e-15, "sample_weight": 1.0},
+    "cg": {"method": "cg", "alpha": 1.0, "tol": 1e-9},
+    "cg, intercept": {"method": "cg", "tol": 1e-9, "fit_intercept": True},
+    "cg, weights": {"method": "cg", "tol": 1e-9, "sample_weight": 1.0, "fit_intercept": True},
+    "direct": {"method": "direct", "alpha": 1.0},
+    "direct, intercept": {"method": "direct", "alpha": 1.0, "fit_intercept": True},
+}
+
+
+def rounds_of(client, n, options):  # noqa: F811
+    """Of every round but the first two: bytes there and back, as counted and as the workers have met them."""
+    p, parts = 20, 8
+    X, y = uneven(n, p)
+    if "sample_weight" in options:
+        options = options | {"sample_weight": 1 + np.arange(n) / n}
+    place, seen = rowcol.chunks(da.from_array(X, chunks=(n // parts, -1))).X, []
+
+    def watch(now):
+        met = np.zeros(2, int) if SOCKETS is None else sum(client.run(through_sockets).values())
+        seen.append([place.sent, place.received, *met])
+        return now.passes >= 12
+
+    # y, weights and ones are there then: they travel once, whatever is asked
+    rowcol.solve(place, y, random_state=0, callback=lambda now: now.passes >= 12, **options)
+    before = place.sent, place.received
+    made = rowcol.solve(place, y, random_state=0, callback=watch, **options)
+    root = np.sqrt(options.get("sample_weight", np.ones(n)))[:, None]
+    if not options.get("fit_intercept") and made.success:
+        np.testing.assert_allclose(made.x, lapack(root * X, root[:, 0] * y, options["alpha"]), rtol=1e-6, atol=1e-8)
+    return np.diff(seen, axis=0)[1:], np.array([place.sent, place.received]) - before
+
+
+SOCKETS = None if not os.path.exists("/proc/self/fd") or not hasattr(socket, "TCP_INFO") else True
+
+
+@pytest.mark.parametrize("job", ONLY_P)
+def test_what_travels_does_not_depend_on_the_number_of_rows(job, client):  # noqa: F811
+    """A round and its looks, the same p, parts and workers: as many bytes for 10,000 rows as for 40,000."""
+    (few, all_few), (many, all_many) = (rounds_of(client, n, ONLY_P[job]) for n in (10_000, 40_000))
+    p, parts = 20, 8
+    most = np.array([2 * 8 * (6 * p + 4 * parts), parts * 8 * (6 * p + 40)])  # of a pass and two looks
+    for found in (few, many):
+        assert (found[:, :2] <= most).all()
+        assert (found[:, 2:] <= most + 60_000).all()  # with names and types, and what Dask says of itself
+    if job.startswith("rk"):
+        assert len(few) == len(many) >= 9
+        assert (few[:, :2] == many[:, :2]).mean() > 0.7  # but for rounds that one looked after, and the other did not
+        assert all_few[1] < all_few[0] + 8 * 10_000 + 100_000  # α comes here, once
+    else:
+        assert all_many[0] <= all_few[0] + 20_000 + 12 * most[0]  # all of a solve, which may take a few rounds more
+        assert all_many[1] <= all_few[1] + 20_000 + 12 * most[1]
 
 
 def test_parts_that_are_asked_together_answer_as_if_they_were_not(client, monkeypatch):  # noqa: F811

@@ -12,6 +12,7 @@ import pytest
 from certificates import TINY, UNIT, gains, norm, same, told
 from rowcol.core import certify as module
 from rowcol.core.certify import Certificate, _faint, _grain, _in_users_units, _one
+from rowcol.core.norms import Lengths, lengths
 from rowcol.core.norms import norm as length
 from rowcol.core.problem import problem
 
@@ -53,23 +54,17 @@ def numbers(seed, lam=0.0, weights=False, single=False, pair=False, sides=False,
 
 
 def asked(c):
-    names = (
-        "problem",
-        "lam",
-        "y",
-        "w",
-        "beta",
-        "rho",
-        "slope",
-        "column",
-        "raw",
-        "pair",
-        "units",
-        "scale",
-        "sides",
-        "apart",
+    alpha, image = c["pair"] or (None, None)
+    dual = None if alpha is None else alpha[None]
+    weight = None if c["problem"].weight is None else c["w"]
+    size = Lengths(*(one[0] for one in lengths(c["rho"][None], weight, dual, np.array([c["lam"]]))))
+    return _one(
+        *(c[name] for name in ("problem", "lam", "y", "w", "beta")),
+        size,
+        *(c[name] for name in ("slope", "column", "raw")),
+        image,
+        *(c[name] for name in ("units", "scale", "sides", "apart")),
     )
-    return _one(*(c[name] for name in names))
 
 
 KINDS = [dict(), dict(weights=True), dict(single=True), dict(apart=0.3), dict(kind=complex), dict(scale=2.0**-1060)]

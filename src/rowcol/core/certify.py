@@ -36,12 +36,12 @@ from scipy.sparse.linalg import LinearOperator
 
 from .explain import explain_values, tallest_of
 from .gram import Gram, product
-from .norms import norm
+from .norms import Lengths, lengths, norm
 from .passes import Products, longest, misfit_pass
 from .problem import Problem, scaled_bounds
-from .products import back, lowered, raised, times
+from .products import back, less_tilt, lowered, raised, times
 from .sizes import sizes2
-from .sums import sums
+from .sums import stays, sums, sums_there
 
 UNIT = 2.0**-53
 ONE = 1.0  # the weight of every row, unless given
@@ -94,10 +94,11 @@ class Evidence(NamedTuple):
     """The certificates of several right-hand sides, and what the pass computed on the way."""
 
     certificates: list[Certificate]
-    residual: np.ndarray  # (q, n) ρ
+    residual: Any  # (q, n) ρ; None where it stays with the workers
     slope: np.ndarray  # (q, p) XᴴWρ
     image: np.ndarray | None  # (q, p) Xᴴα, where α was given and is needed
     column2: np.ndarray  # (p,) ‖W^½X_j‖²
+    left: np.ndarray  # (q,) ‖W^½ρ‖
 
 
 def certify_residual(problem: Problem, by: Products, beta: np.ndarray, ids: np.ndarray, tol: float) -> Evidence | None:
@@ -106,9 +107,9 @@ def certify_residual(problem: Problem, by: Products, beta: np.ndarray, ids: np.n
         return None
     y = _chosen(problem, ids)
     rho, reach = misfit_pass(by, y, beta)
-    certificates = []
+    certificates, lefts = [], np.array([norm(one) for one in rho])
     for q, i in enumerate(ids):
-        scale, size, left = float(problem.scale[i]), norm(y[q]), norm(rho[q])
+        scale, size, left = float(problem.scale[i]), norm(y[q]), float(lefts[q])
         grain = _grain(problem, beta[q], scale)
         if grain > UNIT:  # then it takes norms of columns to say what storing does
             return None
@@ -118,7 +119,7 @@ def certify_residual(problem: Problem, by: Products, beta: np.ndarray, ids: np.n
             return None
         exhausted = bool(left <= 3 * d_rho)
         certificates.append(Certificate("residual", value, rounding, storing, left * scale, math.nan, None, exhausted))
-    return Evidence(certificates, rho, np.empty((len(ids), 0)), None, np.empty(0))
+    return Evidence(certificates, rho, np.empty((len(ids), 0)), None, np.empty(0), lefts)
 
 
 def _chosen(problem: Problem, ids: np.ndarray) -> np.ndarray:
@@ -147,12 +148,12 @@ def certify(
     problem: Problem,
     by: Products,
     beta: np.ndarray,
-    alpha: np.ndarray | None,
+    alpha: Any,
     ids: np.ndarray,
     column2: np.ndarray,
     expected: np.ndarray | None = None,
 ) -> Evidence:
-    """Measure the answers β (and α, where a row method keeps it) for the right-hand sides `ids`.
+    """Measure the answers β (and α, where a row method keeps it, here or `Afar`) for the right-hand sides `ids`.
 
     `column2` holds the squared column norms: if negative they are filled in on the way, once for a whole solve.
     `expected` is what a method takes ρ to be, so that its slope can be summed before ρ is known: it is only believed as
@@ -170,22 +171,20 @@ def certify(
         beta = beta * problem.shift.live  # as in the answer, whatever steps have left in constant columns
     w = ONE if problem.weight is None else problem.weight
     known, many = bool((column2 >= 0).all()), len(ids)
+    lams = np.full(many, problem.alpha) if problem.each is None else problem.each[ids]
     assert by.shift is None or problem.weight is None, "weights scale X before its means are taken off"
     # an operator's own products take the shift off; sums over what is stored leave it to us
     stored_lines = by.shift is not None and by.side != "operator"
-    dual = alpha if problem.alpha > 0 else None
-    found = sums(
-        by,
-        raised(by, y, beta) if stored_lines else y,
-        beta,
-        problem.weight,
-        dual,
-        by.shift is None and not known,
-        expected,
-    )
+    dual, squares = alpha if problem.alpha > 0 else None, by.shift is None and not known
+    if stays(by, dual):
+        found = sums_there(by, problem.y, ids, beta, problem.weight, dual, lams, squares)
+    else:
+        up = raised(by, y, beta) if stored_lines else y
+        found = sums(by, up, beta, problem.weight, dual, squares, expected)
     rho, slope, image, (terms_rho, terms_slope) = found.rho, found.slope, found.image, found.terms
+    sizes = found.lengths or lengths(rho, problem.weight, dual, lams)
     if stored_lines:
-        slope = lowered(by, found.of, slope)
+        slope = lowered(by, found.of, slope) if found.tilt is None else less_tilt(by, found.tilt, slope)
         image = None if image is None or dual is None else lowered(by, dual, image)
     if not known and by.side == "operator":
         column2[:] = _largest(by, np.vstack([y, rho])) ** 2 / p
@@ -199,18 +198,18 @@ def certify(
     _check_column_norms(problem, column2)
     certificates, box = [], scaled_bounds(problem)
     for q in range(many):
-        pair = None if image is None or alpha is None else (alpha[q], image[q])
+        size = Lengths(*(one[q] for one in sizes))
         # three more: the subtraction from y, the weight and the product of two rounded numbers
         units = UNIT * (terms_rho + 3), UNIT * (terms_slope + 3)
         scale = float(problem.scale[ids[q]])
-        lam = problem.alpha if problem.each is None else float(problem.each[ids[q]])
+        lam, back_q = float(lams[q]), None if image is None else image[q]
         sides = None if box is None else box[:, ids[q]] - beta[q]
         apart = 0.0 if found.of is rho else norm(rho[q] - found.of[q])
-        one = _one(problem, lam, y[q], w, beta[q], rho[q], slope[q], column, raw, pair, units, scale, sides, apart)
+        one = _one(problem, lam, y[q], w, beta[q], size, slope[q], column, raw, back_q, units, scale, sides, apart)
         if not math.isfinite(one.residual_norm + one.gradient_norm) or math.isnan(one.value):
             raise ValueError(explain_values(problem.X))
         certificates.append(_in_users_units(one, scale, problem.gauge))
-    return Evidence(certificates, rho, slope, image, column2)
+    return Evidence(certificates, rho, slope, image, column2, sizes.rho)
 
 
 def weight_of(problem: Problem, i: int) -> tuple[np.ndarray, np.ndarray]:
@@ -227,7 +226,7 @@ def _certify_kernel(problem: Problem, g: Gram, alpha: np.ndarray, ids: np.ndarra
     rho = y - product(g, alpha)
     if not (column2 >= 0).all():
         column2[:] = sizes2(g)
-    sizes, certificates = np.sqrt(column2), []
+    sizes, certificates, lefts = np.sqrt(column2), [], []
     # |δK_ij| ≤ error √(k_ii k_jj), and a sum of a tile's width, then of as many tiles
     unit = g.error + UNIT * (g.chain + 3)
     for q, i in enumerate(ids):
@@ -245,9 +244,10 @@ def _certify_kernel(problem: Problem, g: Gram, alpha: np.ndarray, ids: np.ndarra
         value, rounding = (left + d_left) / max(size, 1e-300), d_left / max(size, 1e-300)
         if bound is not None and float(alpha[q] @ (y[q] - rho[q])) < -unit * float(np.abs(alpha[q]) @ sizes) ** 2:
             bound = None  # αᵀKα < 0: K is not positive definite, whatever was said of it
-        one = Certificate("gap", value, rounding, 0.0, norm(root * rho[q]), math.nan, bound, left <= 3 * d_left)
+        lefts.append(norm(root * rho[q]))
+        one = Certificate("gap", value, rounding, 0.0, lefts[-1], math.nan, bound, left <= 3 * d_left)
         certificates.append(_in_users_units(one, scale, problem.gauge))
-    return Evidence(certificates, rho, np.zeros((len(ids), 0)), None, column2)
+    return Evidence(certificates, rho, np.zeros((len(ids), 0)), None, column2, np.array(lefts))
 
 
 def _in_users_units(c: Certificate, scale: float, gauge: float) -> Certificate:
@@ -300,18 +300,17 @@ def _one(
     y: np.ndarray,
     w: Any,
     beta: np.ndarray,
-    rho: np.ndarray,
+    size: Lengths,  # of this right-hand side
     slope: np.ndarray,
     column: np.ndarray,
     raw: np.ndarray,
-    pair: tuple[np.ndarray, np.ndarray] | None,
+    image: np.ndarray | None,  # Xᴴα
     units: tuple[float, float],
     scale_of_y: float,
     sides: np.ndarray | None,  # (2, p) how far β may still go, down and up
     apart: float,  # ‖ρ − ρ'‖, where the slope is that of ρ'
 ) -> Certificate:
-    root = ONE if problem.weight is None else np.sqrt(w)
-    y_norm, rho_norm = (norm(a if root is ONE else root * a) for a in (y, rho))
+    y_norm, rho_norm = norm(y if problem.weight is None else np.sqrt(w) * y), float(size.rho)
     beta_norm = norm(beta)
     # Rounding: ‖W^½ δρ‖ ≤ u(‖y‖ + Σ|β_j|‖X_j‖), then |δ(X_jᴴWρ)| ≤ ‖X_j‖(‖W^½ δρ‖ + u'‖ρ‖). Sums are over X as it is
     # stored, with `raw` column norms; they give (X_j − u x̄_j)ᴴρ, so that δρ is seen by the centred `column` only.
@@ -340,14 +339,8 @@ def _one(
         gap, rounding = (steep + d_gradient) / soft, d_gradient / soft
         error = (steep + d_gradient) / lam
         exhausted = gap <= 4 * rounding
-        if pair is not None:
-            alpha, back = pair
-            inverse = 1.0 if problem.weight is None else np.divide(1.0, w, out=np.zeros_like(w), where=w > 0)
-            alpha_norm = norm(alpha if problem.weight is None else np.sqrt(inverse) * alpha)  # ‖W^-½ α‖
-            left = lam * inverse * alpha  # in place from here: each is as long as y
-            left = np.subtract(rho, left, out=left)
-            left *= root
-            r, off = norm(left), norm(beta - back)
+        if image is not None:
+            alpha_norm, r, off = float(size.alpha), float(size.left), norm(beta - image)
             d_r, d_off = d_rho + 2 * UNIT * lam * alpha_norm, units[1] * norm(raw) * alpha_norm
             error = min(error, (r + d_r) / (2 * soft) + off + d_off)
             by_rows = math.hypot(r + d_r, soft * (off + d_off))

@@ -60,6 +60,12 @@ def on_time() -> None:
         raise Late
 
 
+def time_left() -> float | None:
+    """Seconds that who waits may wait; None for ever."""
+    left = _deadline.get() - time.perf_counter()
+    return None if left == float("inf") else max(left, 0.0)
+
+
 class Place(LinearOperator):
     """X in parts of whole rows.
 
@@ -117,19 +123,24 @@ class Place(LinearOperator):
         sliced: tuple = (),
         pool: Executor | None = None,
         which: Sequence[int] | None = None,
+        beside: Sequence | None = None,
     ) -> Iterator[Any]:
         """f of every part, in order; or of some of them, named in rising order.
 
         A few threads take a part each, and read it, too: so one reads while another works, and none waits for another.
+        With `beside`, of `cells`, f has that of its part before all that is shared.
         """
         many = self.count if which is None else len(which)
         if not many:
             return
 
+        def own(k: int) -> tuple:
+            return () if beside is None else (beside[k],)
+
         def one(k: int, part: Any = None) -> Any:
             if part is None:
                 part = self.unread(k) if getattr(f, "by_pieces", False) else self.checked(k)
-            return f(part, None, *shared, *(cut(a, self.rows(k)) for a in sliced))
+            return f(part, None, *own(k), *shared, *(cut(a, self.rows(k)) for a in sliced))
 
         if (
             pool is not None and abreast(pool) and self.shape[1] <= SHARED
@@ -138,9 +149,13 @@ class Place(LinearOperator):
             return
         for k, part in in_time(self.parts(which), many):
             if which is None or k in which:  # where parts come in their own order, those before do, too
-                yield f(part, pool, *shared, *(cut(a, self.rows(k)) for a in sliced))
+                yield f(part, pool, *own(k), *shared, *(cut(a, self.rows(k)) for a in sliced))
             if which is not None and k >= which[-1]:
                 return
+
+    def cells(self, make: Callable[[int], Any]) -> list:
+        """make(k) of every part, which stays where that part is: for `beside`."""
+        return [make(k) for k in range(self.count)]
 
     def asked(self, which: Sequence[int] | None) -> Iterator[tuple]:
         """Parts that threads are to take, by their numbers; or, where one has to read them, as they come."""
@@ -191,7 +206,7 @@ class Scaled(Place):
 
     def __init__(self, of: Place, root: np.ndarray) -> None:
         super().__init__(np.result_type(of.dtype, np.float64), of.starts, of.shape[1], of.name)
-        self.of, self.root = of, root
+        self.of, self.root, self.together = of, root, of.together
 
     def part(self, k: int) -> Any:
         """A part, its rows scaled."""
@@ -204,8 +219,10 @@ class Scaled(Place):
         sliced: tuple = (),
         pool: Executor | None = None,
         which: Sequence[int] | None = None,
+        beside: Sequence | None = None,
     ) -> Iterator[Any]:
         """f of every scaled part, where that part is."""
+        assert beside is None, "rows are scaled for columns, which keep nothing beside them"
         return self.of.map(_scaled_first, (f, len(shared), *shared), (self.root, *sliced), pool, which)
 
 

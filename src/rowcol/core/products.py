@@ -77,7 +77,7 @@ def raised(by: Products, y: np.ndarray, v: np.ndarray) -> np.ndarray:
     return np.add(y, out, out=out if out.dtype == np.result_type(y, out) else None)
 
 
-def _in_pairs(u: np.ndarray, ones: np.ndarray) -> np.ndarray:
+def in_pairs(u: np.ndarray, ones: np.ndarray) -> np.ndarray:
     """Σ_i u_i 1_i, summed in pairs, some of them at a time."""
     cuts = range(0, u.shape[1], PAIRED)
     return np.stack([(u[:, i : i + PAIRED] * ones[i : i + PAIRED]).sum(axis=1) for i in cuts], axis=1).sum(axis=1)
@@ -87,9 +87,16 @@ def lowered(by: Products, u: np.ndarray, out: np.ndarray) -> np.ndarray:
     """Xᴴu as `out`, less what the shift takes from it; in place."""
     if by.shift is not None:
         # summed in pairs: the sum is near zero, and its rounding is to stay small
-        out -= np.multiply.outer(_in_pairs(u, by.shift.ones), by.shift.mean.conj())
-        if by.shift.live is not None:
-            out *= by.shift.live  # exactly nothing is left of a constant column
+        out = less_tilt(by, in_pairs(u, by.shift.ones), out)
+    return out
+
+
+def less_tilt(by: Products, tilt: np.ndarray, out: np.ndarray) -> np.ndarray:
+    """The same, of the sums Σ_i u_i 1_i."""
+    assert by.shift is not None
+    out -= np.multiply.outer(tilt, by.shift.mean.conj())
+    if by.shift.live is not None:
+        out *= by.shift.live  # exactly nothing is left of a constant column
     return out
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from concurrent.futures import Executor
+from functools import reduce
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ import numpy as np
 
 from ..engine.across import PLACES, ROWS, across
 from ..engine.lines import BLOCK, Dense
+from .norms import Lengths, lengths, of_parts
 from .passes import (
     Products,
     blocks,
@@ -33,7 +35,7 @@ from .passes import (
     workers,
 )
 from .place import Unread, by_pieces, pieces_of, whole
-from .products import CACHED, SEVERAL, back, by_blas, one_pass, products, tiled, times
+from .products import CACHED, SEVERAL, back, by_blas, in_pairs, one_pass, products, raised, tiled, times
 from .rowsums import cuts_of, looked, squares_of
 from .threads import AHEAD, by_threads, spread
 
@@ -43,12 +45,14 @@ UNIT = 2.0**-53
 class Sums(NamedTuple):
     """The sums of one look, nothing taken off for a shift yet."""
 
-    rho: np.ndarray  # (q, n)
+    rho: Any  # (q, n); None where it stays with the workers
     slope: np.ndarray  # (q, p) XᴴWρ, of ρ or of what it was expected to be
-    of: np.ndarray  # (q, n) that: ρ to no more than its own rounding
+    of: Any  # (q, n) that: ρ to no more than its own rounding
     image: np.ndarray | None  # (q, p) Xᴴα, where α was given
     squares: np.ndarray | None  # (p,) ‖W^½X_j‖², where they were asked for; an operator has none
     terms: tuple[int, int]  # in the longest chain: of ρ, and of the others
+    lengths: Lengths | None = None  # where ρ stays with the workers: what is known of it
+    tilt: np.ndarray | None = None  # (q,) Σ_i ρ_i u_i, likewise, where there is a shift
 
 
 def sums(
@@ -100,11 +104,86 @@ def _together(by: Products, y: np.ndarray, beta: np.ndarray, weight: Any, alpha:
 
 
 def _added(a: Sums, b: Sums) -> Sums:
-    """The sums of some rows and of others, but for ρ."""
+    """The sums of some rows and of others, but for ρ and its lengths."""
     image = None if a.image is None else a.image + b.image
     total = None if a.squares is None else a.squares + b.squares
     terms = max(a.terms[0], b.terms[0]), max(a.terms[1], b.terms[1])
-    return Sums(b.rho, a.slope + b.slope, b.rho, image, total, terms)
+    tilt = None if a.tilt is None or b.tilt is None else a.tilt + b.tilt
+    return Sums(b.rho, a.slope + b.slope, b.rho, image, total, terms, tilt=tilt)
+
+
+def stays(by: Any, alpha: Any = None) -> bool:
+    """Does ρ stay with the workers? Unless rows are the fewer, and α is here: who walks those needs it."""
+    return getattr(by, "side", "") == "place" and by.X.together and (by.shape[0] >= by.shape[1] or _afar(alpha))
+
+
+def _afar(alpha: Any) -> bool:
+    return hasattr(alpha, "map")
+
+
+def sums_there(
+    by: Products,
+    y: np.ndarray,
+    ids: np.ndarray,
+    beta: np.ndarray,
+    weight: Any,
+    alpha: Any,
+    lam: np.ndarray,
+    squares: bool,
+) -> Sums:
+    """The same of an X on a cluster, for some of all y: of ρ its lengths come here, and no more."""
+    if _afar(alpha):  # y and weights are there with it
+        assert by.shift is None, "rows that lie elsewhere have no intercept"
+        found = list(alpha.map(_look_at, (beta, lam, squares)))
+    else:
+        found = list(by.X.map(_look_at_some, (ids, beta, lam, squares), (y, weight, alpha, by.shift), by.pool))
+    whole, count = reduce(_added, found), by.X.count
+    return whole._replace(
+        lengths=of_parts([one.lengths for one in found]), terms=(whole.terms[0], whole.terms[1] + count)
+    )
+
+
+def column_squares(by: Products) -> np.ndarray:
+    """‖X_j‖² of an X in parts."""
+    return np.asarray(sum(by.X.map(_squares, (), (), by.pool)))
+
+
+def _look_at_some(
+    part: Any,
+    pool: Executor | None,
+    ids: np.ndarray,
+    beta: np.ndarray,
+    lam: np.ndarray,
+    squares: bool,
+    y: np.ndarray,
+    *rest: Any,
+) -> Sums:
+    return _look_at(part, pool, beta, lam, squares, y[ids], *rest)
+
+
+def _look_at(
+    part: Any,
+    pool: Executor | None,
+    beta: np.ndarray,
+    lam: np.ndarray,
+    squares: bool,
+    y: np.ndarray,
+    weight: Any,
+    alpha: Any,
+    shift: Any = None,
+) -> Sums:
+    up = y if shift is None else raised(Products(part, "rows", None, None, {}, shift), y, beta)
+    one = _part(part, pool, beta, squares, up, weight, alpha)
+    tilt = None if shift is None else in_pairs(one.rho, shift.ones)
+    return one._replace(rho=None, of=None, lengths=lengths(one.rho, weight, alpha, lam), tilt=tilt)
+
+
+@by_pieces
+def _squares(part: Any, pool: Executor | None) -> Any:
+    kind = np.result_type(part.dtype, np.float64)
+    return _part(
+        part, pool, np.zeros((1, part.shape[1]), kind), True, np.zeros((1, part.shape[0]), kind), None, None
+    ).squares
 
 
 @by_pieces

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..core.passes import Products, norms_of, residual_pass
 from ..core.problem import Problem
-from ..core.sums import sums
+from ..core.sums import column_squares
 from .conjugate import Precondition
 
 UNLIKE = 10.0  # columns that differ in size by more are scaled
@@ -27,7 +27,7 @@ def jacobi(
     if column2 is not None:
         norms = column2
     elif by.side == "place":
-        norms = np.asarray(sums(by, *_nothing(problem)[:2], None, None, True).squares)  # a pass: many are to come
+        norms = column_squares(by)  # a pass: many are to come
     else:
         norms = norms_of(by) if by.side == "cols" else residual_pass(by, *_nothing(problem), True)[2]
     if norms.max() + problem.alpha <= UNLIKE**2 * (norms[norms > 0].min(initial=np.inf) + problem.alpha):

@@ -153,7 +153,7 @@ class Centers:
                     left <= 4 * d_left,
                 )
             )
-        return Evidence(certificates, rho, slope, None, column2)
+        return Evidence(certificates, rho, slope, None, column2, np.linalg.norm(rho, axis=1))
 
 
 def drawn(

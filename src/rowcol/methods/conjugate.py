@@ -173,7 +173,7 @@ class Conjugate:
                 self.s[place] = evidence.image[k]
         else:
             true = evidence.slope[k] - (lam if np.ndim(lam) < 2 else lam[place]) * self.x[place]
-            self.rho2[place] = np.linalg.norm(evidence.residual[k]) ** 2
+            self.rho2[place] = evidence.left[k] ** 2
         if np.linalg.norm(true - self.g[place]) > 0.1 * np.linalg.norm(true):
             self.gamma[place] = np.inf
         self.g[place] = true

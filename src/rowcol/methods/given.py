@@ -43,6 +43,7 @@ def zero_rows(given: Problem, out: Outcome, tol: float) -> dict[int, int]:
     counts = None
     if isinstance(given.X, LinearOperator):
         return found
+    assert out.residual is not None
     for i, (y, r) in enumerate(zip(given.y, out.residual, strict=True)):
         if out.certificates[i].value <= tol and out.certificates[i].kind == "residual":
             continue

@@ -295,6 +295,7 @@ def _take(way: Way, choice: Choice, alpha0: np.ndarray | None) -> Outcome:
         assert out.column2 is not None
         out.beta[i] = 0.0
         found = certify(way.asked, mover.by, out.beta[[i]], None, np.array([i]), out.column2)
+        assert out.residual is not None
         out.certificates[i], out.residual[i] = found.certificates[0], found.residual[0]
     for i in getattr(mover, "indefinite", []):
         out.statuses[i] = Status.INDEFINITE if out.statuses[i] is not Status.CONVERGED else Status.CONVERGED

@@ -16,6 +16,7 @@ from ..core.certify import Certificate, Evidence, certify, certify_residual, hop
 from ..core.explain import explain_values
 from ..core.place import Late, until
 from ..core.problem import Problem, answer
+from ..core.sums import stays
 from ..core.view import size
 from .log import Log, gone_on, told
 from .progress import Bar, Progress
@@ -78,7 +79,7 @@ class Outcome:
     """What a run found, right-hand side by right-hand side, and what it took."""
 
     beta: np.ndarray  # (q, p)
-    residual: np.ndarray  # (q, n)
+    residual: np.ndarray | None  # (q, n); None where it stays with the workers
     alpha: np.ndarray | None  # (q, n)
     certificates: dict[int, Certificate] = field(default_factory=dict)
     statuses: dict[int, Status] = field(default_factory=dict)
@@ -122,7 +123,9 @@ def run(
     q, (n, p) = len(problem.y), problem.X.shape
     beta, alpha = mover.answers()
     # zeros take no memory before they are written to, and every answer is written down by the look that ends it
-    out = Outcome(beta.copy(), np.zeros((q, n), beta.dtype), None if alpha is None else np.zeros_like(alpha))
+    out = Outcome(beta.copy(), None, None if alpha is None else np.zeros((q, n), alpha.dtype))
+    if not stays(mover.by, alpha if problem.alpha > 0 else None):
+        out.residual = np.zeros((q, n), beta.dtype)
     out.column2, out.slope = np.full(p, -1.0) if column2 is None else column2, np.zeros_like(out.beta)
     watches = [Watch() for _ in range(q)]
     ended: Status | None = None  # by its own limits; what cuts it short is the clock, or a callback
@@ -222,18 +225,16 @@ def _look(
         evidence = certify(problem, mover.by, beta, alpha, some, out.column2, expected)
     if some.size == len(out.beta):  # of all: kept as it is, as one more vector of n numbers may not fit
         out.residual = evidence.residual
-    done, telling = np.zeros(mover.ids.size, bool), log.isEnabledFor(logging.DEBUG)
+    done, anew, telling = np.zeros(mover.ids.size, bool), [], log.isEnabledFor(logging.DEBUG)
     for k, (place, i) in enumerate(zip(np.flatnonzero(which), some, strict=True)):
         found = evidence.certificates[k]
         out.history.certificate.append((out.passes, int(i), found))
         out.certificates[int(i)] = found
         out.beta[i] = beta[k]
-        if out.residual is not evidence.residual:
+        if out.residual is not None and out.residual is not evidence.residual:
             out.residual[i] = evidence.residual[k]
         if out.slope is not None and evidence.slope.size:
             out.slope[i] = evidence.slope[k]
-        if out.alpha is not None and alpha is not None:
-            out.alpha[i] = alpha[k]
         # as many steps as there were passes: asking costs no more than was spent
         ask = partial(hopeless, problem, mover.by, beta[k], int(i), int(out.passes)) if plain_rows else None
         status = verdict(watches[i], stop, out.passes, found, ask) or otherwise
@@ -244,6 +245,7 @@ def _look(
         if status not in (None, Status.CONVERGED) and plain_rows and _lost(problem, int(i), found):
             # conjugate gradients by rows run away where no β fits: nothing is nearer than that
             found = _begin_again(problem, mover, int(i), out)
+            anew.append(i)
             status = (
                 Status.CONVERGED if found.value <= stop.tol else Status.PLATEAU
             )  # for y outside X's range it is zero
@@ -254,6 +256,10 @@ def _look(
             done[place] = True
         else:
             mover.learn(int(place), evidence, k)
+    if out.alpha is not None and alpha is not None and done.any():
+        over = done[which]  # α of those that are done comes here now, if it was not
+        out.alpha[some[over]] = np.asarray(alpha if over.all() else alpha[over])
+        out.alpha[anew] = 0.0
     out.history.check_seconds += time.perf_counter() - began
     if done.any():
         mover.keep(~done)
@@ -278,12 +284,12 @@ def _begin_again(problem: Problem, mover: Mover, i: int, out: Outcome) -> Certif
     assert out.column2 is not None
     zero, ids = np.zeros((1, problem.X.shape[1]), out.beta.dtype), np.array([i])
     evidence = certify(problem, mover.by, zero, None, ids, out.column2)
-    out.certificates[i], out.beta[i], out.residual[i] = evidence.certificates[0], zero[0], evidence.residual[0]
+    out.certificates[i], out.beta[i] = evidence.certificates[0], zero[0]
+    if out.residual is not None:
+        out.residual[i] = evidence.residual[0]
     out.history.certificate.append((out.passes, i, evidence.certificates[0]))
     if out.slope is not None:
         out.slope[i] = evidence.slope[0]
-    if out.alpha is not None:
-        out.alpha[i] = 0.0
     return out.certificates[i]
 
 
@@ -303,7 +309,9 @@ def joined(first: Outcome, second: Outcome, where: list[int]) -> Outcome:
         a.certificate + [(first.passes + v, where[i], c) for v, i, c in b.certificate],
         a.check_seconds + b.check_seconds,
     )
-    first.beta[where], first.residual[where] = second.beta, second.residual
+    first.beta[where] = second.beta
+    if first.residual is not None and second.residual is not None:
+        first.residual[where] = second.residual
     if first.slope is not None and second.slope is not None:
         first.slope[where] = second.slope
     alpha = first.alpha
@@ -313,7 +321,7 @@ def joined(first: Outcome, second: Outcome, where: list[int]) -> Outcome:
         alpha = None  # of some it is not known
     return Outcome(
         first.beta,
-        first.residual,
+        first.residual if second.residual is not None else None,
         alpha,
         first.certificates | {where[i]: c for i, c in second.certificates.items()},
         first.statuses | {where[i]: s for i, s in second.statuses.items()},

@@ -24,6 +24,7 @@ from .choose import SIDE_OF, Choice
 from .conjugate import Seen, conjugate, sweeps
 from .costs import BY_LINES
 from .direct import direct
+from .joined import joined
 from .level import level, one_more, with_one
 from .loop import Mover
 from .probe import probe
@@ -45,7 +46,8 @@ def mover_of(
 ) -> tuple[Mover, str, bool, float, int]:
     """The Mover of a route, its sampler's name, whether to look first, seconds compiling and bytes copied."""
     if route == "rk" and isinstance(given.X, Place):
-        return streamed(way, given, beta0, alpha0), "shuffled", beta0 is not None, 0.0, 0
+        make = joined if given.X.together else streamed
+        return make(way, given, beta0, alpha0), "shuffled", beta0 is not None, 0.0, 0
     if route in BY_LINES:
         return _by_lines(way, given, route, side, beta0, alpha0)
     by = products(given.X, way.pool, given.shift)

@@ -131,8 +131,9 @@ def _race(way: Way, choice: Choice, beta0: np.ndarray | None, alpha0: np.ndarray
 def _seen(some: Problem, out: Outcome, where: list[int]) -> Seen | None:
     if out.slope is None:
         return None
-    left2 = np.abs(out.residual[where]) ** 2
-    return Seen(out.slope[where], (left2 if some.weight is None else left2 * some.weight).sum(axis=1))
+    # norms are in the user's units: powers of two
+    left = np.array([out.certificates[i].residual_norm for i in where]) / some.scale / np.sqrt(some.gauge)
+    return Seen(out.slope[where], left**2)
 
 
 def _told(route: str, out: Outcome, status: Status, onward: str) -> str:
@@ -239,7 +240,8 @@ def _take(
             if out.statuses[i] not in (Status.CONVERGED, Status.CALLBACK):
                 out.statuses[i] = Status.INCONSISTENT
     direct = mover if isinstance(mover, Direct) else None
-    if asked.alpha > 0 and (out.alpha is None or (direct is not None and not direct.started)):  # x0 was good enough
+    unknown = out.alpha is None or (direct is not None and not direct.started)  # its own, where x0 was good enough
+    if asked.alpha > 0 and unknown and out.residual is not None:
         # α* = W(y − Xβ*)/alpha; nobody asks any more for what is left of those that have converged
         room = out.residual if out.all_converged else None
         out.alpha = np.divide(out.residual, ridge_of(asked, np.arange(len(asked.y))), out=room)

@@ -1,18 +1,14 @@
-"""Rows that lie elsewhere; within a part, the same descent as ever: minimum norm and ridge by rows (27)-(29).
+"""Rows that lie elsewhere, part by part: minimum norm and ridge by rows (27)-(29).
 
-- `Streamed`, part by part: parts in a new order, the rows of each in a new order, the next part being read meanwhile. β
-  goes from part to part, and a row's α stays with it, so nothing of X is kept.
-- `Joined`, all parts at once, on the workers that have them, each from the same β. A part gives its moves of α and β,
-  and the best combination of all these and of the two rounds before is taken. The objective is a quadratic of as many
-  numbers, known without touching X, so it never rises; where parts do not know of each other (as their rows are
-  orthogonal), that is plain descent, and where they are all alike, their mean.
+Parts come in a new order, the rows of each in a new order, the next part being read meanwhile; within a part it is the
+same descent as ever. β goes from part to part, and a row's α stays with it, so nothing of X is kept.
 """
 
 from __future__ import annotations
 
 import time
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,7 +20,6 @@ from ..core.problem import Problem, some
 from ..core.products import products
 from ..core.sampler import sampler, take
 from ..core.view import beta, dual, rows, state
-from .bounded import MOVES, best_combination
 from .coordinate import coordinate
 from .loop import Round
 from .states import held, narrowed, put
@@ -66,7 +61,7 @@ class Streamed:
         weight = None if self.problem.weight is None else self.problem.weight[here]
         y, alpha = self.problem.y[:, here][self.ids], self.alpha[:, here]
         tally, self.alpha[:, here], self.beta = walked(
-            part, self.by.pool, _bare(self.problem, self.ids), self.beta, seed, self.jobs, y, weight, alpha
+            part, self.by.pool, bare_of(self.problem, self.ids), self.beta, seed, self.jobs, y, weight, alpha
         )
         return tally, part.shape[0]
 
@@ -97,88 +92,7 @@ class Streamed:
         return None
 
 
-@dataclass
-class Joined(Streamed):
-    """The same by all parts at once, and the best combination of their moves. A `Mover`."""
-
-    moves: np.ndarray = field(init=False)  # (MOVES, q, n) what α moved by in the rounds before
-    moved: np.ndarray = field(init=False)  # (MOVES, q, p) and β
-
-    def __post_init__(self) -> None:
-        self._begin_anew()
-
-    def _begin_anew(self) -> None:
-        self.moves = np.zeros((MOVES, *self.alpha.shape), self.alpha.dtype)
-        self.moved = np.zeros((MOVES, *self.beta.shape), self.beta.dtype)
-
-    def advance(self, room: float, deadline: float) -> Round:
-        """A pass over all parts at once, and the best combination."""
-        place: Place = self.problem.X
-        # one order for parts of the same length: they do not see each other
-        seed = int(np.random.default_rng([*self.seed.generate_state(4), self.passes]).integers(2**63))
-        y, n = self.problem.y[self.ids], place.shape[0]
-        asked = (_bare(self.problem, self.ids), self.beta, seed, 1), (y, self.problem.weight, self.alpha)
-        found = list(place.map(walked, *asked))
-        d = np.concatenate([alpha for _, alpha, _ in found], axis=1) - self.alpha
-        D = np.concatenate([[beta - self.beta for _, _, beta in found], self.moved])
-        tally = np.array([one for one, _, _ in found])  # (parts, q, 2)
-        gain = self._combine(d, D, tally[:, :, 0].T)
-        self.passes += 1
-        size = np.maximum(np.linalg.norm(y, axis=1), 1e-300)
-        return Round(1.0, n, gain, np.sqrt(tally[:, :, 1].sum(axis=0)) / size)
-
-    def _combine(self, d: np.ndarray, D: np.ndarray, gains: np.ndarray) -> np.ndarray:
-        """Take the best combination of the moves: twice what is gained."""
-        starts, w = self.problem.X.starts, self.problem.weight
-        lam: Any = self.problem.alpha
-        lam = lam if w is None else np.divide(lam, w, out=np.zeros_like(w), where=w > 0)
-        many = len(starts) - 1
-
-        def each(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-            """Σ over the rows of each part: (q, parts)."""
-            return np.add.reduceat(np.real(a.conj() * b), starts[:-1], axis=1)
-
-        gram = np.real(np.einsum("aqi,bqi->qab", D.conj(), D))
-        gram[:, range(many), range(many)] += each(d, lam * d)
-        for i, move in enumerate(self.moves):
-            across = each(d, lam * move)
-            gram[:, :many, many + i] += across
-            gram[:, many + i, :many] += across
-            for j, other in enumerate(self.moves):
-                gram[:, many + i, many + j] += each(move, lam * other).sum(axis=1)
-        # From what a part gained by itself: ⟨D, β⟩ − ⟨d, y⟩ would be rounded as β and y are. Along the moves before it
-        # is level, as they were among those combined.
-        slope = np.zeros(gram.shape[:2])
-        slope[:, :many] = -0.5 * (gains + gram[:, range(many), range(many)])
-        if not (np.isfinite(gram).all() and np.isfinite(slope).all()):
-            return np.full(len(gains), np.nan)  # the loop finds out why
-        best = best_combination(gram, slope)
-        gain = -2 * np.einsum("qa,qa->q", best, slope) - np.einsum("qa,qab,qb->q", best, gram, best)
-        best[~(gain > 0)] = 0.0
-        onward = np.repeat(best[:, :many], np.diff(starts), axis=1) * d
-        onward += np.einsum("qa,aqi->qi", best[:, many:], self.moves)
-        ahead = np.einsum("qa,aqi->qi", best, D)
-        self.alpha, self.beta = self.alpha + onward, self.beta + ahead
-        self.moves = np.concatenate([onward[None], self.moves[:-1]])
-        self.moved = np.concatenate([ahead[None], self.moved[:-1]])
-        return np.maximum(gain, 0.0)
-
-    def keep(self, mask: np.ndarray) -> None:
-        """Go on with some right-hand sides only."""
-        super().keep(mask)
-        self.moves, self.moved = self.moves[:, mask], self.moved[:, mask]
-
-    def state(self) -> dict[str, Any] | None:
-        """The same, and the moves before."""
-        return held(self, "ids", "alpha", "beta", "passes", "moves", "moved")
-
-    def restore(self, told: dict[str, Any]) -> None:
-        """Go on from there."""
-        super().restore(told)
-        put(self, told, "moves", "moved")
-
-
-def _bare(problem: Problem, ids: np.ndarray) -> Problem:
+def bare_of(problem: Problem, ids: np.ndarray) -> Problem:
     """What of a problem a part has to know: nothing as long as y."""
     return some(problem._replace(X=None, y=problem.y[:, :0], weight=None), ids)._replace(y=np.empty((0, 0)))
 
@@ -208,9 +122,14 @@ def walked(
 
 def streamed(way: Way, problem: Problem, beta0: np.ndarray | None, alpha0: np.ndarray | None) -> Streamed:
     """From zero, or from where another left off: with a penalty that is an α, without one a β."""
-    (q, n), p, kind = problem.y.shape, problem.X.shape[1], problem.y.dtype
-    known = alpha0 is not None or (beta0 is not None and problem.alpha == 0)
+    (q, n), kind = problem.y.shape, problem.y.dtype
     alpha = np.zeros((q, n), kind) if alpha0 is None else alpha0.astype(kind)
-    start = np.zeros((q, p), kind) if beta0 is None or not known else beta0.astype(kind)
-    kind_of = Joined if problem.X.together else Streamed
-    return kind_of(problem, products(problem.X, way.pool), way.seed, way.jobs, np.arange(q), alpha, start)
+    start = beta_from(problem, beta0, alpha0)
+    return Streamed(problem, products(problem.X, way.pool), way.seed, way.jobs, np.arange(q), alpha, start)
+
+
+def beta_from(problem: Problem, beta0: np.ndarray | None, alpha0: np.ndarray | None) -> np.ndarray:
+    """β of a start: with a penalty it is known by its α only."""
+    shape, kind = (len(problem.y), problem.X.shape[1]), problem.y.dtype
+    known = beta0 is not None and (alpha0 is not None or problem.alpha == 0)
+    return beta0.astype(kind) if known and beta0 is not None else np.zeros(shape, kind)

@@ -22,6 +22,7 @@ from ..core.gram import Gram, product
 from ..core.place import cut, stacked
 from .crew import TRIES, LostError
 from .grounds import Ground, Seat, Step
+from .keeping import Lost
 
 log = logging.getLogger(__name__)
 
@@ -257,10 +258,6 @@ class Cell:
     turn: int = 0
     pieces: list[Carried] = field(default_factory=list)
     answer: Any = None
-
-
-class Lost(NamedTuple):
-    """What a worker answers that does not know what was carried: it came later, in the place of another."""
 
 
 def carried_on(cell: Cell | None, given: Any, shared: Any, mine: Any) -> Any:

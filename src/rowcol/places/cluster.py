@@ -9,7 +9,7 @@ from __future__ import annotations
 import uuid
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from inspect import isfunction
 from typing import Any, NamedTuple
@@ -20,7 +20,7 @@ import scipy.sparse as sp
 from ..core.place import Asked, Place, cut, fitting, on_time, type_for
 from ..core.problem import precision
 from ..core.words import first_line
-from .crew import Crew, Forgotten, LostError, current_client, noted, weight
+from .crew import Crew, Forgotten, LostError, current_client, noted, wanted, weight
 
 HELD = 64_000_000  # bytes of answers that come together, from all workers
 
@@ -72,6 +72,7 @@ class Spread(Place):
         sliced: tuple = (),
         pool: Executor | None = None,
         which: Sequence[int] | None = None,
+        beside: Sequence | None = None,
     ) -> Iterator[Any]:
         """f of every part, or of some, where that part is.
 
@@ -90,7 +91,7 @@ class Spread(Place):
             worker = self.owners[shares[i][0]]
             if worker not in common:
                 common[worker] = self.crew.send(shared, worker, times[worker])
-            return worker, (f, *self._given(shares[i], sliced), common[worker])
+            return worker, (f, *self._given(shares[i], sliced, beside), common[worker])
 
         came: dict[int, Any] = {}
         given = 0
@@ -102,30 +103,42 @@ class Spread(Place):
                     break
                 one = came.pop(k)
                 if isinstance(one, Forgotten):
-                    one = self._insisted(k, f, shared, sliced, told[-1])
+                    one = self._insisted(k, f, shared, sliced, beside, told[-1])
                 self.lengths[asked] = weight(one)
                 given += 1
                 yield one
                 if given < len(parts):
                     on_time()
 
-    def _insisted(self, k: int, f: Asked, shared: tuple, sliced: tuple, named: Asked) -> Any:
+    def _insisted(self, k: int, f: Asked, shared: tuple, sliced: tuple, beside: Sequence | None, named: Asked) -> Any:
         """The answer of a part that did not come with those of others: or else why it does not come."""
 
         def question(_: int, again: bool) -> tuple[str | None, tuple]:
             self.settle()  # whoever was lost may have had what was sent
-            return self.owners[k], (f, *self._given([k], sliced, True), self.crew.send(shared, self.owners[k]))
+            given = self._given([k], sliced, beside, True)
+            return self.owners[k], (f, *given, self.crew.send(shared, self.owners[k]))
 
         try:
             return next(self.crew.ask(_asked, 1, question, named))[0]
         except Exception as wrong:
             raise self._explained(k, wrong) from wrong
 
-    def _given(self, share: list[int], sliced: tuple, anew: bool = False) -> tuple[list, Any]:
-        """Some parts of a worker, and what belongs to their rows."""
+    def _given(
+        self, share: list[int], sliced: tuple, beside: Sequence | None, anew: bool = False
+    ) -> tuple[list, list | None, Any]:
+        """Some parts of a worker, what lies beside them, and what belongs to their rows."""
         crew, worker = self.crew, self.owners[share[0]]
         mine = [crew.note(tuple(cut(a, self.rows(k)) for a in sliced), worker, anew) for k in share]
-        return [self.futures[k] for k in share], crew.send(mine, worker)
+        cells = None if beside is None else [beside[k] for k in share]
+        return [self.futures[k] for k in share], cells, crew.send(mine, worker)
+
+    def cells(self, make: Callable[[int], Any]) -> list:
+        """make(k) of every part, on the worker that has it; Dask forgets it when it is forgotten here."""
+        self.settle()
+        name = f"rowcol-{make.__name__.lower()}-{uuid.uuid4().hex}"
+        where = [{"workers": [worker], "allow_other_workers": True} for worker in self.owners]
+        submit = self.crew.client.submit
+        return [submit(make, k, key=(name, k), pure=False, **here) for k, here in enumerate(where)]
 
     def _shares(self, parts: list[int], length: int | None) -> list[list[int]]:
         """Parts that are asked about together: one by one, as long as nobody knows how long an answer is."""
@@ -159,12 +172,10 @@ class Spread(Place):
 
     def settle(self) -> None:
         """Who has which part; those of the busiest go to workers that have come since."""
-        from distributed import wait
-
         workers = self.crew.workers()
         if workers == self.seen:
             return
-        wait(self.futures)
+        self.crew.wait(self.futures)
         holds = self.crew.client.who_has(self.futures)
         found = [[w for w in holds.get(one.key, ()) if w in workers] for one in self.futures]
         lengths, threads = np.diff(self.starts), sum(workers.values())
@@ -312,13 +323,15 @@ def _measured(opened: Opened, blocks: list, shapes: Any) -> tuple[list, np.ndarr
 # --- what workers run ------------------------------------------------------------------------------------------------
 
 
-def _asked(f: Asked, parts: list, sliced: list[tuple], shared: tuple) -> Any:
+def _asked(f: Asked, parts: list, cells: list | None, sliced: list[tuple], shared: tuple) -> Any:
     try:
         mine = [noted(one) for one in sliced]
     except KeyError:
         return Forgotten()
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # it is found, and said
-        return [f(part, None, *shared, *own) for part, own in zip(parts, mine, strict=True)]
+        beside: list[tuple] = [()] * len(parts) if cells is None else [(cell,) for cell in cells]
+        given = zip(parts, beside, mine, strict=True)
+        return [f(part, None, *cell, *shared, *own) for part, cell, own in given if wanted()]
 
 
 def _fitting(found: Any, want: tuple[int, int], kind: np.dtype, name: str) -> Any:

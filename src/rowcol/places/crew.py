@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from ..core.place import Late, time_left
+
 log = logging.getLogger(__name__)
 
 TINY = 2_000  # bytes that may travel with every question: fewer than the question itself takes
@@ -115,19 +117,23 @@ class Crew:
         waiting = [self._submit(f, name, k, 0, question) for k in range(count)]
         some: list | None = []
         ends = range(0)
-        for k in range(count):
-            if k not in ends:  # as long as they were the last time, and as those before
-                step = max(min(TOGETHER, SHORT // max(self.lengths.get(asked, SHORT), 1)), 1)
-                ends = range(k, min(k + step, count))
-                some = self._fetched(waiting[ends.start : ends.stop])
-            answer = Forgotten() if some is None else some[k - ends.start]
-            if isinstance(answer, Forgotten):
-                one = waiting[k]
-                answer = self._insisted(f, name, k, one, question) if insist else (self._fetched([one]) or [answer])[0]
-            waiting[k] = None  # so that the worker may forget it
-            self.lengths[asked] = weight(answer)
-            self.received += self.lengths[asked]
-            yield answer
+        try:
+            for k in range(count):
+                if k not in ends:  # as long as they were the last time, and as those before
+                    step = max(min(TOGETHER, SHORT // max(self.lengths.get(asked, SHORT), 1)), 1)
+                    ends = range(k, min(k + step, count))
+                    some = self._fetched(waiting[ends.start : ends.stop])
+                answer = Forgotten() if some is None else some[k - ends.start]
+                if isinstance(answer, Forgotten):
+                    one, again = waiting[k], [answer]
+                    answer = self._insisted(f, name, k, one, question) if insist else (self._fetched([one]) or again)[0]
+                waiting[k] = None  # so that the worker may forget it
+                self.lengths[asked] = weight(answer)
+                self.received += self.lengths[asked]
+                yield answer
+        except (Late, KeyboardInterrupt, GeneratorExit):
+            self._leave([one for one in waiting if one is not None])
+            raise
 
     def _submit(self, f: Callable, name: str, k: int, attempt: int, question: Question) -> Any:
         worker, arguments = question(k, attempt > 0)
@@ -135,10 +141,29 @@ class Crew:
         key = (name, k) if not attempt else (name, k, attempt)
         return self.client.submit(f, *arguments, key=key, pure=False, **where)
 
+    def wait(self, futures: list) -> None:
+        """Until they are there, or lost; `Late`, if time is up before."""
+        from distributed import wait
+
+        try:
+            wait(futures, timeout=time_left())
+        except TimeoutError:
+            raise Late from None
+        except CancelledError:  # who asks for it finds that out
+            return
+
+    def _leave(self, futures: list) -> None:
+        """Nobody waits for these any more: who is at one leaves it after the part it is at (`wanted`)."""
+        if futures and self.client.status == "running":
+            self.client.cancel(futures)
+
     def _fetched(self, futures: list) -> list | None:
         """Their answers; None where one is missing."""
         try:
+            self.wait(futures)
             return self.client.gather(futures)
+        except Late:
+            raise
         except Exception as wrong:  # which one, and why, is found out, and raised, one by one
             log.debug("answers are fetched one by one: %s", wrong)
             return None
@@ -148,6 +173,7 @@ class Crew:
 
         for attempt in range(1, TRIES + 1):
             try:
+                self.wait([future])
                 answer = future.result()
                 if not isinstance(answer, Forgotten):
                     return answer
@@ -195,6 +221,14 @@ def weight(value: Any, seen: set[int] | None = None) -> int:
 
 def _same(value: Any) -> Any:
     return value
+
+
+def wanted() -> bool:
+    """Does anybody still wait for the task of this thread? Dask ends none that was begun."""
+    from distributed.worker import get_worker, thread_state
+
+    task = get_worker().state.tasks.get(getattr(thread_state, "key", None))
+    return task is None or task.state != "cancelled"
 
 
 _notes: OrderedDict[bytes, np.ndarray] = OrderedDict()
