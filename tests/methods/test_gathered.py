@@ -162,7 +162,7 @@ def test_an_intercept_takes_one_pass_and_is_that_of_lapack(tmp_path, means, coll
     tol = 1e-3 if means > 1 else 1e-6  # the rounding term of a look grows with the means
     result = rowcol.solve(place, y, alpha=alpha, fit_intercept=True, tol=tol, random_state=0, n_jobs=n_jobs)
     assert result.success
-    assert read == ["_sums"] + ["_part"] * len(result.history.passes)
+    assert read == ["_sums"] + ["_look_at_some"] * len(result.history.passes)
     wide = X.astype(np.longdouble)
     want = lapack(np.asarray(wide - wide.mean(axis=0), float), y - y.mean(), alpha)
     bound = result.certificate.error_bound
@@ -196,7 +196,7 @@ def test_what_single_precision_leaves_is_corrected_and_not_solved_anew(monkeypat
     result = rowcol.solve(place, y, alpha=1e-6, tol=1e-6, random_state=0)
     assert result.success
     assert solved == [False]
-    assert read == ["_sums", "_part", "_part"]
+    assert read == ["_sums", "_look_at_some", "_look_at_some"]
     assert (result.passes, len(result.history.passes)) == (1.0, 2)
     assert np.linalg.norm(result.x - lapack(X, y, 1e-6)) <= 1e-9 * np.linalg.norm(result.x)
 
@@ -215,7 +215,7 @@ def test_where_corrections_do_not_help_it_is_summed_in_double_precision(monkeypa
     read = readings(place)
     result = rowcol.solve(place, y, tol=1e-6, random_state=0)
     assert result.success
-    assert read[-2:] == ["off", "_part"]
+    assert read[-2:] == ["off", "_look_at_some"]
     assert np.linalg.norm(result.x - lapack(X, y)) <= 1e-9 * np.linalg.norm(result.x)
 
 

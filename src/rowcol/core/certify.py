@@ -41,7 +41,7 @@ from .passes import Products, longest, misfit_pass
 from .problem import Problem, scaled_bounds
 from .products import back, less_tilt, lowered, raised, times
 from .sizes import sizes2
-from .sums import stays, sums, sums_there
+from .sums import sums, sums_there
 
 UNIT = 2.0**-53
 ONE = 1.0  # the weight of every row, unless given
@@ -94,7 +94,7 @@ class Evidence(NamedTuple):
     """The certificates of several right-hand sides, and what the pass computed on the way."""
 
     certificates: list[Certificate]
-    residual: Any  # (q, n) ρ; None where it stays with the workers
+    residual: Any  # (q, n) ρ; None where it `stays` with parts of X
     slope: np.ndarray  # (q, p) XᴴWρ
     image: np.ndarray | None  # (q, p) Xᴴα, where α was given and is needed
     column2: np.ndarray  # (p,) ‖W^½X_j‖²
@@ -176,7 +176,7 @@ def certify(
     # an operator's own products take the shift off; sums over what is stored leave it to us
     stored_lines = by.shift is not None and by.side != "operator"
     dual, squares = alpha if problem.alpha > 0 else None, by.shift is None and not known
-    if stays(by, dual):
+    if by.side == "place":
         found = sums_there(by, problem.y, ids, beta, problem.weight, dual, lams, squares)
     else:
         up = raised(by, y, beta) if stored_lines else y

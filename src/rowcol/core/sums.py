@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import deque
 from concurrent.futures import Executor
-from functools import reduce
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -45,13 +44,13 @@ UNIT = 2.0**-53
 class Sums(NamedTuple):
     """The sums of one look, nothing taken off for a shift yet."""
 
-    rho: Any  # (q, n); None where it stays with the workers
+    rho: Any  # (q, n); None where it `stays`
     slope: np.ndarray  # (q, p) XᴴWρ, of ρ or of what it was expected to be
     of: Any  # (q, n) that: ρ to no more than its own rounding
     image: np.ndarray | None  # (q, p) Xᴴα, where α was given
     squares: np.ndarray | None  # (p,) ‖W^½X_j‖², where they were asked for; an operator has none
     terms: tuple[int, int]  # in the longest chain: of ρ, and of the others
-    lengths: Lengths | None = None  # where ρ stays with the workers: what is known of it
+    lengths: Lengths | None = None  # of an X in parts: what is known of ρ, here or not
     tilt: np.ndarray | None = None  # (q,) Σ_i ρ_i u_i, likewise, where there is a shift
 
 
@@ -69,8 +68,6 @@ def sums(
     `expected`: what ρ should be. Its slope takes no second pass over a wide X; it counts where ρ turns out to be that.
     """
     n, p = by.shape
-    if by.side == "place":
-        return _together(by, y, beta, weight, alpha, squares)
     if by.side == "operator":
         rho = y - times(by, beta)
         return Sums(rho, back(by, rho), rho, None if alpha is None else back(by, alpha), None, (p, n))
@@ -93,16 +90,6 @@ def sums(
     return Sums(rho, slope, rho, image, found if squares else None, terms)
 
 
-def _together(by: Products, y: np.ndarray, beta: np.ndarray, weight: Any, alpha: Any, squares: bool) -> Sums:
-    """Of an X in parts: each part's sums, where it is."""
-    rho, found = np.empty_like(y, np.result_type(y, beta)), None
-    for k, one in enumerate(by.X.map(_part, (beta, squares), (y, weight, alpha), by.pool)):
-        rho[:, by.X.rows(k)] = one.rho
-        found = one if found is None else _added(found, one)
-    assert found is not None
-    return found._replace(rho=rho, of=rho, terms=(found.terms[0], found.terms[1] + by.X.count))
-
-
 def _added(a: Sums, b: Sums) -> Sums:
     """The sums of some rows and of others, but for ρ and its lengths."""
     image = None if a.image is None else a.image + b.image
@@ -112,9 +99,14 @@ def _added(a: Sums, b: Sums) -> Sums:
     return Sums(b.rho, a.slope + b.slope, b.rho, image, total, terms, tilt=tilt)
 
 
-def stays(by: Any, alpha: Any = None) -> bool:
-    """Does ρ stay with the workers? Unless rows are the fewer, and α is here: who walks those needs it."""
-    return getattr(by, "side", "") == "place" and by.X.together and (by.shape[0] >= by.shape[1] or _afar(alpha))
+def stays(by: Any, alpha: Any, ridge: bool) -> bool:
+    """Is ρ of an X in parts left with them? On a cluster, or where no α is to be made of it; unless rows are the fewer.
+
+    Who walks those needs it, and α, too, if that is here.
+    """
+    if getattr(by, "side", "") != "place":
+        return False
+    return _afar(alpha) or (by.shape[0] >= by.shape[1] and (by.X.together or not ridge))
 
 
 def _afar(alpha: Any) -> bool:
@@ -131,16 +123,23 @@ def sums_there(
     lam: np.ndarray,
     squares: bool,
 ) -> Sums:
-    """The same of an X on a cluster, for some of all y: of ρ its lengths come here, and no more."""
+    """The same of an X in parts, for some of all y, each part's where it is: of ρ its lengths, and ρ if it must be."""
+    rho = None if stays(by, alpha, bool(lam.any())) else np.empty((len(ids), by.shape[0]), np.result_type(y, beta))
+    shared = beta, lam, squares, rho is not None
     if _afar(alpha):  # y and weights are there with it
         assert by.shift is None, "rows that lie elsewhere have no intercept"
-        found = list(alpha.map(_look_at, (beta, lam, squares)))
+        found = alpha.map(_look_at, shared)
     else:
-        found = list(by.X.map(_look_at_some, (ids, beta, lam, squares), (y, weight, alpha, by.shift), by.pool))
-    whole, count = reduce(_added, found), by.X.count
-    return whole._replace(
-        lengths=of_parts([one.lengths for one in found]), terms=(whole.terms[0], whole.terms[1] + count)
-    )
+        found = by.X.map(_look_at_some, (ids, *shared), (y, weight, alpha, by.shift), by.pool)
+    whole, sizes = None, []
+    for k, one in enumerate(found):
+        if rho is not None:
+            rho[:, by.X.rows(k)] = one.rho
+        sizes.append(one.lengths)
+        whole = one if whole is None else _added(whole, one)
+    assert whole is not None
+    terms = whole.terms[0], whole.terms[1] + by.X.count
+    return whole._replace(rho=rho, of=rho, lengths=of_parts(sizes), terms=terms)
 
 
 def column_squares(by: Products) -> np.ndarray:
@@ -148,6 +147,7 @@ def column_squares(by: Products) -> np.ndarray:
     return np.asarray(sum(by.X.map(_squares, (), (), by.pool)))
 
 
+@by_pieces
 def _look_at_some(
     part: Any,
     pool: Executor | None,
@@ -155,10 +155,11 @@ def _look_at_some(
     beta: np.ndarray,
     lam: np.ndarray,
     squares: bool,
+    keep: bool,
     y: np.ndarray,
     *rest: Any,
 ) -> Sums:
-    return _look_at(part, pool, beta, lam, squares, y[ids], *rest)
+    return _look_at(part, pool, beta, lam, squares, keep, y[ids], *rest)
 
 
 def _look_at(
@@ -167,6 +168,7 @@ def _look_at(
     beta: np.ndarray,
     lam: np.ndarray,
     squares: bool,
+    keep: bool,
     y: np.ndarray,
     weight: Any,
     alpha: Any,
@@ -175,7 +177,8 @@ def _look_at(
     up = y if shift is None else raised(Products(part, "rows", None, None, {}, shift), y, beta)
     one = _part(part, pool, beta, squares, up, weight, alpha)
     tilt = None if shift is None else in_pairs(one.rho, shift.ones)
-    return one._replace(rho=None, of=None, lengths=lengths(one.rho, weight, alpha, lam), tilt=tilt)
+    sizes = lengths(one.rho, weight, alpha, lam)
+    return one._replace(rho=one.rho if keep else None, of=None, lengths=sizes, tilt=tilt)  # once is enough to send
 
 
 @by_pieces
@@ -195,8 +198,7 @@ def _part(
         return Sums(found.rho, found.slope, found.rho, found.image, found.squares, found.terms)
     part = whole(part)
     y, alpha = np.ascontiguousarray(y), None if alpha is None else np.ascontiguousarray(alpha)
-    one = sums(products(part, pool), y, beta, weight, alpha, squares)
-    return one._replace(of=one.rho)  # once is enough to send
+    return sums(products(part, pool), y, beta, weight, alpha, squares)
 
 
 def _across(

@@ -7,7 +7,6 @@ The rows of B are *lines*: rows of X, columns of X, or both woven together. One 
 `descend` spends a list of such picks; everything else here is a pass over the lines in order.
 
 Lines are plain named tuples, told apart at compile time:
-
 - `Dense(a)`: line i is a[i], which is contiguous.
 - `Sparse(indptr, indices, data)`: compressed lines, as the rows of a CSR or the columns of a CSC matrix.
 - `Lookup(a, at)`: columns of a kernel matrix K. Line i is a[i] = K[:, at[i]]; as s holds Kx, its pull is s[at[i]].
@@ -15,7 +14,6 @@ Lines are plain named tuples, told apart at compile time:
   which see s[n:] and chase y_i + s_i, the right-hand side with its inconsistent part projected out.
 
 What is fast, and why it is written this way (figures: `make speed`):
-
 - the picks are known in advance, so the lines to come are prefetched (`ahead`);
 - the push of one step and the pull of the next share one pass over `s` (`push_pull`);
 - diag, lam, b and x are strided views of one record array, so a step touches one cache line for all four; short dense
@@ -28,6 +26,7 @@ This file must not call compiled code of another file: Numba's disk cache would 
 
 from __future__ import annotations
 
+from types import FunctionType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -153,51 +152,38 @@ def _borrow(context: Any, builder: Any, signature: Any, args: Any, length: Any) 
 
 
 def sum_of_squares(a):
-    """Σ|a_j|² in float64, by sixteen sums side by side. In this order everywhere: a norm has the same bits always."""
+    """Σ|a_j|² in float64, by eight sums side by side and one of the rest: in one order, so a norm has one value."""
     v = np.square(np.ascontiguousarray(a).view(a.real.dtype).astype(np.float64))
-    sixteens, eights = v.size - v.size % 16, v.size - v.size % 8
-    sums = np.zeros((2, 8))
-    for k in range(0, eights, 8):
-        sums[k // 8 % 2 if k < sixteens else 0] += v[k : k + 8]
-    total, rest = sums[0] + sums[1], 0.0
-    while total.size > 1:
-        total = total[: total.size // 2] + total[total.size // 2 :]
-    for one in v[eights:]:
-        rest += one
-    return total[0] + rest
+    total = v[: v.size - v.size % 8].reshape(-1, 8).sum(axis=0)
+    for half in (4, 2, 1):
+        total = total[:half] + total[half:]
+    return total[0] + (np.cumsum(v[v.size - v.size % 8 :])[-1] if v.size % 8 else 0.0)
 
 
 @intrinsic
 def _sum_of_squares(typing_context, a):
-    kind = getattr(a.dtype, "underlying_float", a.dtype)
-    parts, wide = 1 if kind is a.dtype else 2, ir.VectorType(ir.DoubleType(), 8)
-    number = ir.FloatType() if kind.bitwidth == 32 else ir.DoubleType()
+    kind, double, i64 = getattr(a.dtype, "underlying_float", a.dtype), ir.DoubleType(), ir.IntType(64)
+    number, size = (double, 8) if kind.bitwidth == 64 else (ir.FloatType(), 4)
 
     def generate(context, builder, signature, args):
-        i64, i32, size = ir.IntType(64), ir.IntType(32), kind.bitwidth // 8
-        given = make_array(signature.args[0])(context, builder, args[0])
-        address = builder.ptrtoint(given.data, i64)
-        count = builder.mul(cgutils.unpack_tuple(builder, given.shape)[0], i64(parts))
-        sixteens, eights = builder.and_(count, i64(-16)), builder.and_(count, i64(-8))
-        sums = [cgutils.alloca_once_value(builder, ir.Constant(wide, [0.0] * 8)) for _ in range(2)]
-        rest = cgutils.alloca_once_value(builder, ir.Constant(ir.DoubleType(), 0.0))
+        start = _address(context, builder, signature.args[0], args[0], i64(0))
+        length = cgutils.unpack_tuple(builder, make_array(signature.args[0])(context, builder, args[0]).shape)[0]
+        eights = builder.and_(count := builder.mul(length, i64(1 if kind is a.dtype else 2)), i64(-8))
 
-        def add(start, stop, step, to, many):  # without flags: neither the order nor the rounding is LLVM's to choose
-            with cgutils.for_range_slice(builder, start, stop, i64(step), inc=True) as (k, _):
-                for i, one in enumerate(to):
-                    at = builder.add(address, builder.mul(builder.add(k, i64(8 * i)), i64(size)))
-                    v = builder.load(builder.inttoptr(at, many(number).as_pointer()), align=size)
-                    v = builder.fpext(v, many(ir.DoubleType())) if size == 4 else v
-                    builder.store(builder.fadd(builder.load(one), builder.fmul(v, v)), one)
+        def summed(first, stop, step, to, given):  # without flags: order and rounding are not LLVM's to choose
+            total = cgutils.alloca_once_value(builder, ir.Constant(to, None))
+            with cgutils.for_range_slice(builder, first, stop, i64(step), inc=True) as (k, _):
+                at = builder.inttoptr(builder.add(start, builder.mul(k, i64(size))), given.as_pointer())
+                v = builder.load(at, align=size)
+                v = v if size == 8 else builder.fpext(v, to)
+                builder.store(builder.fadd(builder.load(total), builder.fmul(v, v)), total)
+            return builder.load(total)
 
-        add(i64(0), sixteens, 16, sums, lambda of: ir.VectorType(of, 8))
-        add(sixteens, eights, 8, sums[:1], lambda of: ir.VectorType(of, 8))
-        add(eights, count, 1, [rest], lambda of: of)
-        total = builder.fadd(*(builder.load(one) for one in sums))
+        total = summed(i64(0), eights, 8, ir.VectorType(double, 8), ir.VectorType(number, 8))
         for half in (4, 2, 1):
-            sides = (ir.Constant(ir.VectorType(i32, half), list(range(i, i + half))) for i in (0, half))
+            sides = (ir.Constant(ir.VectorType(ir.IntType(32), half), [*range(i, i + half)]) for i in (0, half))
             total = builder.fadd(*(builder.shuffle_vector(total, total, side) for side in sides))
-        return builder.fadd(builder.extract_element(total, i32(0)), builder.load(rest))
+        return builder.fadd(builder.extract_element(total, i64(0)), summed(eights, count, 1, double, number))
 
     return types.float64(a), generate
 
@@ -405,7 +391,8 @@ def _woven_ahead(lines, picks, t, s):
 
 
 def _body(kind, name: str) -> Any:
-    """The body of `name` for one kind of lines: `pull` of Dense is `_dense_pull`."""
+    """The body of `name` for one kind of lines, a class or as Numba has it: `pull` of Dense is `_dense_pull`."""
+    kind = getattr(kind, "instance_class", kind)
     return globals().get(f"_{kind.__name__.lower()}_{name}") if kind in (Dense, Sparse, Lookup, Woven) else None
 
 
@@ -439,21 +426,6 @@ def push_pull(lines, i, step, after, s):
     return _body(type(lines), "push_pull")(lines, i, step, after, s)
 
 
-def push_then_pull(lines, i, step, after, s):
-    """`push_pull` as a call, for use inside one that is inlined: Numba warns of inlining within inlining."""
-    return _body(type(lines), "push_pull")(lines, i, step, after, s)
-
-
-def pull_here(lines, i, s):
-    """`pull`, inlined: on short lines a call costs as much as the line."""
-    return _body(type(lines), "pull")(lines, i, s)
-
-
-def push_here(lines, i, step, s):
-    """`push`, inlined."""
-    _body(type(lines), "push")(lines, i, step, s)
-
-
 def ahead(lines, picks, t, s):
     """Prefetch what the picks soon after t will touch."""
     _body(type(lines), "ahead")(lines, picks, t, s)
@@ -464,24 +436,28 @@ def add_squares(lines, i, w, out):
     _body(type(lines), "add_squares")(lines, i, w, out)
 
 
-def _kind(lines: Any) -> Any:
-    return getattr(lines, "instance_class", None)
+def _again(f: Any) -> Any:
+    return FunctionType(f.__code__, globals())
+
+
+pull_here, push_here = _again(pull), _again(push)  # inlined: on short lines a call costs as much as the line
+push_then_pull = _again(push_pull)  # as a call, for use inside one that is inlined: Numba warns of both at once
 
 
 # Compiled code calls the same names; the body is chosen at compile time. Inlined only where it pays.
 _FLAGS = {"jit_options": {"fastmath": FAST}}
 _INLINE = {"jit_options": {"fastmath": FAST}, "inline": "always"}
-overload(extent, **_FLAGS)(lambda lines: _body(_kind(lines), "extent"))
-overload(norm2, **_FLAGS)(lambda lines, i: _body(_kind(lines), "norm2"))
-overload(pull, **_FLAGS)(lambda lines, i, s: _body(_kind(lines), "pull"))
-overload(pull_here, **_INLINE)(lambda lines, i, s: _body(_kind(lines), "pull"))
-overload(push_here, **_INLINE)(lambda lines, i, step, s: _body(_kind(lines), "push"))
-overload(reach, **_INLINE)(lambda lines, i, s, size: _body(_kind(lines), "reach"))
-overload(push, **_FLAGS)(lambda lines, i, step, s: _body(_kind(lines), "push"))
-overload(push_then_pull, **_FLAGS)(lambda lines, i, step, after, s: _body(_kind(lines), "push_pull"))
-overload(push_pull, **_INLINE)(lambda lines, i, step, after, s: _body(_kind(lines), "push_pull"))
-overload(ahead, **_INLINE)(lambda lines, picks, t, s: _body(_kind(lines), "ahead"))
-overload(add_squares, **_FLAGS)(lambda lines, i, w, out: _body(_kind(lines), "add_squares"))
+overload(extent, **_FLAGS)(lambda lines: _body(lines, "extent"))
+overload(norm2, **_FLAGS)(lambda lines, i: _body(lines, "norm2"))
+overload(pull, **_FLAGS)(lambda lines, i, s: _body(lines, "pull"))
+overload(pull_here, **_INLINE)(lambda lines, i, s: _body(lines, "pull"))
+overload(push_here, **_INLINE)(lambda lines, i, step, s: _body(lines, "push"))
+overload(reach, **_INLINE)(lambda lines, i, s, size: _body(lines, "reach"))
+overload(push, **_FLAGS)(lambda lines, i, step, s: _body(lines, "push"))
+overload(push_then_pull, **_FLAGS)(lambda lines, i, step, after, s: _body(lines, "push_pull"))
+overload(push_pull, **_INLINE)(lambda lines, i, step, after, s: _body(lines, "push_pull"))
+overload(ahead, **_INLINE)(lambda lines, picks, t, s: _body(lines, "ahead"))
+overload(add_squares, **_FLAGS)(lambda lines, i, w, out: _body(lines, "add_squares"))
 
 
 # --- the loop ----------------------------------------------------------------------------------------------
@@ -491,23 +467,14 @@ overload(add_squares, **_FLAGS)(lambda lines, i, w, out: _body(_kind(lines), "ad
 def descend(lines, diag, lam, b, x, s, picks, box=None):
     """Take one step on each picked line, in order, for every right-hand side.
 
-    Parameters
-    ----------
-    lines : Dense, Sparse, Lookup or Woven
-    diag, lam : (m,) float64
-        ‖a_i‖² (below zero: not known yet, and filled in) and λ_i. A line with diag + lam = 0 is passed over.
-    b, x : (m, q)
-        Right-hand sides and unknowns; x is changed.
-    s : (q, k)
-        Images s0 + Bᴴx, one right-hand side a row; changed.
-    picks : (t,) int64
-    box : two (m, q), optional
-        Where real unknowns must stay: a step ends at the bound it would cross, and its slope counts as far as that.
+    diag, lam : (m,) float64, ‖a_i‖² (below zero: not known yet, and filled in) and λ_i; a line with diag + lam = 0 is
+        passed over. b, x : (m, q), right-hand sides and unknowns; x is changed. picks : (t,) int64
+    s : (q, k), images s0 + Bᴴx, one right-hand side a row; changed.
+    box : two (m, q), where real unknowns must stay: a step ends at the bound it would cross, and its slope counts as
+        far as that.
 
-    Returns
-    -------
-    (runs, q, 2) float64: over each run of picks, the sums of |step|²(‖a_i‖² + λ_i), which is what the objective fell
-    by, twice (in a box, or more), and of |g_i|², the squared slopes met on the way.
+    Gives (runs, q, 2) float64: over each run of picks, the sums of |step|²(‖a_i‖² + λ_i), which is what the objective
+    fell by, twice (in a box, or more), and of |g_i|², the squared slopes met on the way.
     """
     tally = np.empty((-(-picks.size // RUN), s.shape[0], 2))
     end = picks.size - 1

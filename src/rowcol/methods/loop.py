@@ -79,7 +79,7 @@ class Outcome:
     """What a run found, right-hand side by right-hand side, and what it took."""
 
     beta: np.ndarray  # (q, p)
-    residual: np.ndarray | None  # (q, n); None where it stays with the workers
+    residual: np.ndarray | None  # (q, n); None where it `stays` with parts of X
     alpha: np.ndarray | None  # (q, n)
     certificates: dict[int, Certificate] = field(default_factory=dict)
     statuses: dict[int, Status] = field(default_factory=dict)
@@ -124,7 +124,7 @@ def run(
     beta, alpha = mover.answers()
     # zeros take no memory before they are written to, and every answer is written down by the look that ends it
     out = Outcome(beta.copy(), None, None if alpha is None else np.zeros((q, n), alpha.dtype))
-    if not stays(mover.by, alpha if problem.alpha > 0 else None):
+    if not stays(mover.by, alpha if problem.alpha > 0 else None, problem.alpha > 0):
         out.residual = np.zeros((q, n), beta.dtype)
     out.column2, out.slope = np.full(p, -1.0) if column2 is None else column2, np.zeros_like(out.beta)
     watches = [Watch() for _ in range(q)]

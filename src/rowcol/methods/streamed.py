@@ -111,7 +111,7 @@ def walked(
     """Every row of a part once, from β: what that gained and how steep it was; α of these rows, and β, after it."""
     mine = bare._replace(X=part, y=np.ascontiguousarray(y), weight=weight)
     view = rows(mine)
-    now = state(view, np.array(alpha, order="C"), start.copy())  # what was given stays as it is
+    now = state(view, alpha, start)
     source = sampler("shuffled", part.shape[0], np.random.SeedSequence(seed))
     mover = coordinate(mine, view, source, now, pool, jobs)
     tally = mover.spend(take(source, part.shape[0]))
