@@ -11,6 +11,8 @@ from distributed import Client
 
 import rowcol
 from oracle import lapack
+from rowcol.core.products import products
+from rowcol.core.sums import norms_there
 from rowcol.methods import joined
 from rowcol.places.chunks import Sliced
 from rowcol.places.crew import TRIES, LostError
@@ -171,3 +173,32 @@ def test_it_goes_on_from_a_checkpoint_and_from_a_result(client, tmp_path):  # no
     assert warm.success
     np.testing.assert_allclose(warm.x, ridge(X, Y, w, 40.0), atol=1e-8)
     assert rowcol.solve(place, Y, x0=whole, **asked).passes <= 1
+
+
+@pytest.mark.parametrize("kind", [float, complex])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_what_conjugate_gradients_would_leave_is_known_without_the_residual(monkeypatch, kind, weighted):
+    """After as many steps as there are columns, what LAPACK leaves; and nothing, where a β fits."""
+    X, Y, w = data(n=300, p=12, q=2, kind=kind)
+    Y[:, 1] = X @ np.arange(12)
+    monkeypatch.setattr(Sliced, "together", True)
+    by, beta, root = (
+        products(Sliced(X, 70, "X")),
+        0.1 * np.ones((1, 12), kind),
+        np.sqrt(w) if weighted else np.ones(300),
+    )
+    for i in (0, 1):
+        got = norms_there(by, np.ascontiguousarray(Y.T), np.array([i]), beta, w if weighted else None, 12)
+        best = lapack(root[:, None] * X, root * Y[:, i])
+        assert got[0] == pytest.approx(np.linalg.norm(root * (Y[:, i] - X @ beta[0])))
+        assert got[12] == pytest.approx(np.linalg.norm(root * (Y[:, i] - X @ best)), abs=1e-5 * got[0])
+        assert (np.diff(got) <= 0).all()
+
+
+def test_rows_that_no_solution_fits_end_as_such(client):  # noqa: F811
+    X, Y, _ = data(n=20_000, p=8, q=1)
+    place = rowcol.chunks(da.from_array(X, chunks=(2_500, -1))).X
+    with pytest.warns(rowcol.ConvergenceWarning):
+        made = rowcol.solve(place, Y[:, 0], method="rk", random_state=0)
+    assert made.status is rowcol.Status.PLATEAU
+    assert place.received < 2 * 8 * 20_000 + 8 * (8 + 9) * 8 * (made.passes + 40)  # α, and p numbers a part and round
