@@ -3,6 +3,7 @@
 import logging
 import os
 import signal
+from copy import deepcopy
 
 import dask.array as da
 import numpy as np
@@ -64,19 +65,22 @@ def test_answers_and_their_duals_are_those_of_lapack(client, kind):  # noqa: F81
 
 
 class Forgetting:
-    """A callback after which some parts are as if their worker had been lost."""
+    """A callback after which some parts are as if their worker had been lost, or as they were two rounds before."""
 
-    def __init__(self, made, rounds, parts):
-        self.made, self.rounds, self.parts = made, rounds, parts
+    def __init__(self, made, rounds, parts, behind):
+        self.made, self.rounds, self.parts, self.behind, self.old = made, rounds, parts, behind, []
 
     def __call__(self, now):
+        cells = self.made[-1].cells
+        self.old.append(deepcopy(cells))
         if now.passes in self.rounds:
             for k in self.parts:
-                self.made[-1].cells[k] = Cell(k)
+                cells[k] = deepcopy(self.old[-3][k]) if self.behind and len(self.old) > 2 else Cell(k)
 
 
+@pytest.mark.parametrize("behind", [False, True])
 @pytest.mark.parametrize("span", [1, 4, 1_000])
-def test_what_was_lost_is_made_again_to_the_same_bits(monkeypatch, span):
+def test_what_was_lost_is_made_again_to_the_same_bits(monkeypatch, span, behind):
     X, Y, w = data()
     Y[:, 1] = X @ np.arange(90) * 1e-3
     made, begin = [], Keeping.__init__
@@ -97,7 +101,7 @@ def test_what_was_lost_is_made_again_to_the_same_bits(monkeypatch, span):
     if span < 1_000:  # α comes here every so many rounds
         monkeypatch.setattr(Keeping, "spent", property(lambda self: 10**9, lambda self, value: None), raising=False)
     for rounds, parts in (((1,), range(5)), ((3, 4, 9), (0, 2)), ((int(whole.passes) - 1,), (4,))):
-        found = rowcol.solve(place, Y, callback=Forgetting(made, rounds, parts), **asked)
+        found = rowcol.solve(place, Y, callback=Forgetting(made, rounds, parts, behind), **asked)
         same(found, whole)
         assert len(made[-1].changes) <= span + 3  # right-hand sides that were done
 
