@@ -54,18 +54,17 @@ def seconds(job: Job, machine: Machine, workers: int, parts: int) -> float:
     return job.work / workers + job.here + job.rounds * workers * machine.question + moved * machine.byte
 
 
-def linear_cg(n: int, p: int, steps: float, work: float, looks: int = 1) -> Job:
-    """Conjugate gradients: p numbers to every worker and from every part a step; ρ comes back, a look.
+def linear_cg(p: int, steps: float, work: float, looks: int = 1) -> Job:
+    """Conjugate gradients: p numbers to every worker and from every part a step, and a look.
 
     The first look is for the lengths of columns. y went there once, in an earlier solve: workers remember it.
     """
-    looks += 1
-    return Job("least squares, cg", work, 0.0, steps + looks, 8.0 * p, 8.0 * p, 8.0 * n * looks)
+    return Job("least squares, cg", work, 0.0, steps + looks + 1, 8.0 * p, 8.0 * p, 0.0)
 
 
-def linear_gram(n: int, p: int, work: float) -> Job:
+def linear_gram(p: int, work: float) -> Job:
     """A Gram matrix of every part, and one of a few rows before; and a look."""
-    return Job("least squares, direct", work, 0.0, 2, 4.0 * p, 4.0 * p * p + 8.0 * p, 8.0 * n + 8.0 * p * p)
+    return Job("least squares, direct", work, 0.0, 2, 4.0 * p, 4.0 * p * p + 8.0 * p, 8.0 * p * p)
 
 
 def kernel_pcg(n: int, d: int, products: float, work: float, here: float) -> Job:
@@ -117,8 +116,8 @@ def main() -> None:
     for name in runs:
         spent, _, _, result = took[name, 1]
         bare = {
-            "cg": linear_cg(asked.rows, asked.columns, result.passes, 0.0, len(result.history.certificate)),
-            "direct": linear_gram(asked.rows, asked.columns, 0.0),
+            "cg": linear_cg(asked.columns, result.passes, 0.0, len(result.history.certificate)),
+            "direct": linear_gram(asked.columns, 0.0),
             "kernel": kernel_pcg(asked.points, asked.features, 2 * result.passes, 0.0, min(here, spent / 2)),
         }[name]
         jobs[name] = bare._replace(work=max(spent - seconds(bare, machine, 1, parts_of(name, 1, asked.parts)), 0.0))
@@ -135,7 +134,7 @@ def main() -> None:
     print()
     table(["as many rows again for every worker", *(f"{w:,} worker{'s' * (w > 1)}" for w in WORKERS)])
     for job in (jobs["cg"], jobs["direct"]):
-        grown = [job._replace(work=job.work * w, all_back=job.all_back * w) for w in WORKERS]
+        grown = [job._replace(work=job.work * w) for w in WORKERS]
         cells = [f"{seconds(one, machine, w, w):.2f} s" for one, w in zip(grown, WORKERS, strict=True)]
         print(f"| {job.name} | " + " | ".join(cells) + " |")
     for one, client, _, _ in crews.values():

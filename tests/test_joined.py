@@ -3,6 +3,7 @@
 import logging
 import os
 import signal
+from copy import deepcopy
 
 import dask.array as da
 import numpy as np
@@ -11,6 +12,9 @@ from distributed import Client
 
 import rowcol
 from oracle import lapack
+from rowcol.core import certify
+from rowcol.core.products import products
+from rowcol.core.sums import norms_there
 from rowcol.methods import joined
 from rowcol.places.chunks import Sliced
 from rowcol.places.crew import TRIES, LostError
@@ -62,19 +66,22 @@ def test_answers_and_their_duals_are_those_of_lapack(client, kind):  # noqa: F81
 
 
 class Forgetting:
-    """A callback after which some parts are as if their worker had been lost."""
+    """A callback after which some parts are as if their worker had been lost, or as they were two rounds before."""
 
-    def __init__(self, made, rounds, parts):
-        self.made, self.rounds, self.parts = made, rounds, parts
+    def __init__(self, made, rounds, parts, behind):
+        self.made, self.rounds, self.parts, self.behind, self.old = made, rounds, parts, behind, []
 
     def __call__(self, now):
+        cells = self.made[-1].cells
+        self.old.append(deepcopy(cells))
         if now.passes in self.rounds:
             for k in self.parts:
-                self.made[-1].cells[k] = Cell(k)
+                cells[k] = deepcopy(self.old[-3][k]) if self.behind and len(self.old) > 2 else Cell(k)
 
 
+@pytest.mark.parametrize("behind", [False, True])
 @pytest.mark.parametrize("span", [1, 4, 1_000])
-def test_what_was_lost_is_made_again_to_the_same_bits(monkeypatch, span):
+def test_what_was_lost_is_made_again_to_the_same_bits(monkeypatch, span, behind):
     X, Y, w = data()
     Y[:, 1] = X @ np.arange(90) * 1e-3
     made, begin = [], Keeping.__init__
@@ -95,7 +102,7 @@ def test_what_was_lost_is_made_again_to_the_same_bits(monkeypatch, span):
     if span < 1_000:  # α comes here every so many rounds
         monkeypatch.setattr(Keeping, "spent", property(lambda self: 10**9, lambda self, value: None), raising=False)
     for rounds, parts in (((1,), range(5)), ((3, 4, 9), (0, 2)), ((int(whole.passes) - 1,), (4,))):
-        found = rowcol.solve(place, Y, callback=Forgetting(made, rounds, parts), **asked)
+        found = rowcol.solve(place, Y, callback=Forgetting(made, rounds, parts, behind), **asked)
         same(found, whole)
         assert len(made[-1].changes) <= span + 3  # right-hand sides that were done
 
@@ -171,3 +178,37 @@ def test_it_goes_on_from_a_checkpoint_and_from_a_result(client, tmp_path):  # no
     assert warm.success
     np.testing.assert_allclose(warm.x, ridge(X, Y, w, 40.0), atol=1e-8)
     assert rowcol.solve(place, Y, x0=whole, **asked).passes <= 1
+
+
+@pytest.mark.parametrize("kind", [float, complex])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_what_conjugate_gradients_would_leave_is_known_without_the_residual(monkeypatch, kind, weighted):
+    """After as many steps as there are columns, what LAPACK leaves; and nothing, where a β fits."""
+    X, Y, w = data(n=300, p=12, q=2, kind=kind)
+    Y[:, 1] = X @ np.arange(12)
+    monkeypatch.setattr(Sliced, "together", True)
+    by, beta, root = (
+        products(Sliced(X, 70, "X")),
+        0.1 * np.ones((1, 12), kind),
+        np.sqrt(w) if weighted else np.ones(300),
+    )
+    for i in (0, 1):
+        got = norms_there(by, np.ascontiguousarray(Y.T), np.array([i]), beta, w if weighted else None, 12)
+        best = lapack(root[:, None] * X, root * Y[:, i])
+        assert got[0] == pytest.approx(np.linalg.norm(root * (Y[:, i] - X @ beta[0])))
+        assert got[12] == pytest.approx(np.linalg.norm(root * (Y[:, i] - X @ best)), abs=1e-5 * got[0])
+        assert (np.diff(got) <= 0).all()
+
+
+def test_rows_that_no_solution_fits_end_as_such(monkeypatch):
+    X, Y, _ = data(n=2_000, p=8, q=1)
+
+    def refused(*given):
+        raise AssertionError("n numbers would travel")
+
+    monkeypatch.setattr(Sliced, "together", True)
+    for name in ("times", "back"):
+        monkeypatch.setattr(certify, name, refused)
+    with pytest.warns(rowcol.ConvergenceWarning):
+        made = rowcol.solve(Sliced(X, 500, "X"), Y[:, 0], method="rk", random_state=0)
+    assert made.status is rowcol.Status.PLATEAU

@@ -266,12 +266,12 @@ def plan_for(asked: Problem, how: How, kept: Kept) -> Plan:
     return plan_of(asked, how, choice_for(asked, how, kept), foretell=True)
 
 
-def start_of(x0: Any, asked: Problem) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """x0 as (q, p) β and, from an earlier Result that fits, (q, n) α."""
+def start_of(x0: Any, asked: Problem, rows: bool) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """x0 as (q, p) β and, from an earlier Result that fits, (q, n) α: one that is not here comes for rows only."""
     if x0 is None:
         return _inside(np.zeros((len(asked.y), asked.X.shape[1])), asked), None
     (q, n), p = asked.y.shape, asked.X.shape[1]
-    source, dual = (x0.x, x0.dual) if isinstance(x0, Result) else (x0, None)
+    source, dual = (x0.x, x0.dual if rows else vars(x0).get("dual")) if isinstance(x0, Result) else (x0, None)
     beta = start_array(source)
     if np.iscomplexobj(beta) and not np.iscomplexobj(asked.y):
         raise TypeError("x0 is complex but X and y are real")

@@ -24,6 +24,7 @@ from .fitting import fit, plan_fit
 from .methods.choose import Choice, Plan, with_learned
 from .methods.costs import BY_LINES, LESS, enough
 from .methods.direct import gathered_for
+from .methods.later import bring_later
 from .methods.loop import Outcome
 from .methods.ones import with_ones
 from .methods.progress import Progress
@@ -157,7 +158,7 @@ def solve(
     >>> result.success, bool(np.linalg.norm(result.x - beta) < 1e-5)
     (True, True)
     """
-    began = time.perf_counter()
+    began, source = time.perf_counter(), None
     limits = tol, max_passes, max_seconds
     how = how_to(method, *limits, sampler, callback, progress, memory, n_jobs, random_state, kernel=kernel is not None)
     flag(fit_intercept, "fit_intercept")
@@ -175,12 +176,12 @@ def solve(
         result = fit(X, y, kernel, alpha, how, x0, sample_weight, fit_intercept, began, n_centers=n_centers)
     else:
         _no_centers(n_centers)
-        X = placed(X, room)
+        source, X = X, placed(X, room)
         asked = problem(X, y, alpha, sample_weight, bounds)
         kept = Kept(precondition=preconditioner_of(preconditioner, asked))
         x0 = opened(checkpoint, how, X, y, given)
         result = result_for(asked, how, x0, kept, began, fit_intercept=fit_intercept)
-    result.asked = Asked(X, y)
+    result.asked = Asked(X, y, source)
     return closed(how, result)
 
 
@@ -262,7 +263,7 @@ def result_for(asked: Problem, how: How, x0: Any, kept: Kept, began: float, fit_
             loose = 0.0 if kept.often else stop.tol
             sums = partial(gathered_for, asked, loose, pool) if factored(asked, how, kept) else lambda: None
             asked, known, cut = less_means(asked, pool, sums, np.inf if how.log else began + stop.max_seconds)
-        beta0, alpha0 = start_of(x0, asked)
+        beta0, alpha0 = start_of(x0, asked, method == "rk")
         choice = choice_for(asked, how, kept)
         plan = plan_of(asked, how, choice, foretell=False)
         plans.append(plan)
@@ -278,6 +279,7 @@ def result_for(asked: Problem, how: How, x0: Any, kept: Kept, began: float, fit_
             outcome.beta *= asked.shift.live  # constant columns: rounding may have left something
         clean_start = beta0 is None or alpha0 is not None
         result = _told(asked, how, way, plan, outcome, offset, clean_start, began)
+        bring_later(result, asked, outcome, how.memory)
     conclude(log, result)
     if not clean_start:
         _warn_of_start(asked, way, outcome)

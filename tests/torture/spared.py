@@ -96,7 +96,7 @@ SURVIVE = {
         ("engine/tiles", "spend", "four(t0, t1, t2, t3, i, m, v_left, v, at, mine, back, image.size > -1)"),
         ("engine/tiles", "band", "four(t0, t1, t2, t3, i, m, v_left, v, b * width, mine, back, image.size >= 0)"),
         ("engine/tiles", "band", "four(t0, t1, t2, t3, i, m, v_left, v, b * width, mine, back, image.size > -1)"),
-        ("core/certify", "certify", "by.shift is None or not known,"),
+        ("core/certify", "certify", "squares = by.shift is None or not known"),
         (
             "core/certify",
             "_check_column_norms",

@@ -41,7 +41,7 @@ from .passes import Products, longest, misfit_pass
 from .problem import Problem, scaled_bounds
 from .products import back, less_tilt, lowered, raised, times
 from .sizes import sizes2
-from .sums import sums, sums_there
+from .sums import norms_there, stays, sums, sums_there
 
 UNIT = 2.0**-53
 ONE = 1.0  # the weight of every row, unless given
@@ -175,7 +175,8 @@ def certify(
     assert by.shift is None or problem.weight is None, "weights scale X before its means are taken off"
     # an operator's own products take the shift off; sums over what is stored leave it to us
     stored_lines = by.shift is not None and by.side != "operator"
-    dual, squares = alpha if problem.alpha > 0 else None, by.shift is None and not known
+    dual = alpha if problem.alpha > 0 else None
+    squares = by.shift is None and not known
     if by.side == "place":
         found = sums_there(by, problem.y, ids, beta, problem.weight, dual, lams, squares)
     else:
@@ -377,17 +378,21 @@ def hopeless(problem: Problem, by: Products, beta: np.ndarray, i: int, steps: in
     So they do if no β fits. They do not where rows are slow only: those residuals they take down, or keep taking down.
     """
     n, p = problem.X.shape
-    root = np.ones(n) if problem.weight is None else np.sqrt(problem.weight)
-    r = root * (problem.y[i] - times(by, beta[None]))
-    slope = back(by, root * r)
-    direction, norms = slope.copy(), [norm(r)]
-    for _ in range(min(max(steps, 20), 2 * min(n, p) + 5)):
-        moved, before = root * times(by, direction), norm(slope)
-        if not 0.0 < norm(moved) < math.inf:
-            break
-        r = r - (before / norm(moved)) ** 2 * moved
+    if stays(by):
+        many = min(max(steps, 20), 2 * p + 5)
+        norms = norms_there(by, problem.y, np.array([i]), beta[None], problem.weight, many)
+    else:
+        root = np.ones(n) if problem.weight is None else np.sqrt(problem.weight)
+        r = root * (problem.y[i] - times(by, beta[None]))
         slope = back(by, root * r)
-        direction = slope + (norm(slope) / before) ** 2 * direction
-        norms.append(norm(r))
+        direction, norms = slope.copy(), [norm(r)]
+        for _ in range(min(max(steps, 20), 2 * min(n, p) + 5)):
+            moved, before = root * times(by, direction), norm(slope)
+            if not 0.0 < norm(moved) < math.inf:
+                break
+            r = r - (before / norm(moved)) ** 2 * moved
+            slope = back(by, root * r)
+            direction = slope + (norm(slope) / before) ** 2 * direction
+            norms.append(norm(r))
     third = norms[2 * len(norms) // 3]
     return 1e-3 * norms[0] < norms[-1] and norms[-1] > 0.98 * third

@@ -8,6 +8,7 @@ in whatever order BLAS takes them, so blocks keep k small.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from concurrent.futures import Executor
 from itertools import product
@@ -17,7 +18,7 @@ import numpy as np
 
 from ..engine.across import PLACES, ROWS, across
 from ..engine.lines import BLOCK, Dense
-from .norms import Lengths, lengths, of_parts
+from .norms import Lengths, lengths, norm, of_parts
 from .passes import (
     Products,
     blocks,
@@ -33,8 +34,8 @@ from .passes import (
     tiles_of,
     workers,
 )
-from .place import Unread, by_pieces, pieces_of, whole
-from .products import CACHED, SEVERAL, back, by_blas, in_pairs, one_pass, products, raised, tiled, times
+from .place import Scaled, Unread, by_pieces, pieces_of, whole
+from .products import CACHED, SEVERAL, back, by_blas, in_pairs, normal, one_pass, products, raised, tiled, times
 from .rowsums import cuts_of, looked, squares_of
 from .threads import AHEAD, by_threads, spread
 
@@ -99,7 +100,7 @@ def _added(a: Sums, b: Sums) -> Sums:
     return Sums(b.rho, a.slope + b.slope, b.rho, image, total, terms, tilt=tilt)
 
 
-def stays(by: Any, alpha: Any, ridge: bool) -> bool:
+def stays(by: Any, alpha: Any = None, ridge: bool = False) -> bool:
     """Is ρ of an X in parts left with them? On a cluster, or where no α is to be made of it; unless rows are the fewer.
 
     Who walks those needs it, and α, too, if that is here.
@@ -140,6 +141,25 @@ def sums_there(
     assert whole is not None
     terms = whole.terms[0], whole.terms[1] + by.X.count
     return whole._replace(rho=rho, of=rho, lengths=of_parts(sizes), terms=terms)
+
+
+def norms_there(by: Products, y: np.ndarray, ids: np.ndarray, beta: np.ndarray, weight: Any, steps: int) -> list[float]:
+    """‖W^½ρ‖ along so many conjugate-gradient steps from one β: what they gained is taken off, and no ρ travels."""
+    look = sums_there(by, y, ids, beta, weight, None, np.zeros(1), False)
+    assert look.lengths is not None
+    heavy = by if weight is None else products(Scaled(by.X, np.sqrt(weight)), by.pool)
+    slope, left2 = look.slope, float(look.lengths.rho[0]) ** 2
+    direction, norms = slope, [math.sqrt(left2)]
+    for _ in range(steps):
+        pulled, before = normal(heavy, direction)[0], norm(slope)
+        curvature = float(np.vdot(direction, pulled).real)
+        if not 0.0 < curvature < math.inf:
+            break
+        step = before**2 / curvature
+        slope, left2 = slope - step * pulled, max(left2 - step * before**2, 0.0)
+        direction = slope + (norm(slope) / before) ** 2 * direction
+        norms.append(math.sqrt(left2))
+    return norms
 
 
 def column_squares(by: Products) -> np.ndarray:

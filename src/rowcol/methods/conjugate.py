@@ -25,7 +25,8 @@ import numpy as np
 from ..core.certify import Evidence
 from ..core.passes import Products
 from ..core.problem import Problem, ridge_of
-from ..core.products import back, conormal, normal, times
+from ..core.products import back, conormal, less_tilt, normal, times
+from ..core.sums import stays, sums_there
 from ..core.threads import spread
 from ..core.view import State, View, known_diag, narrow, pieces, unknowns
 from ..engine.lines import descend
@@ -240,6 +241,11 @@ def conjugate(
         alpha = np.zeros((q, n), kind) if alpha0 is None else alpha0.copy()
         g = y.copy() if beta0 is None else y - times(by, beta) - lam * alpha
         return Conjugate(problem, by, side, ids, alpha, beta, g, precondition)
+    if seen is None and beta0 is not None and stays(by):
+        found = sums_there(by, y, ids, beta, None, None, np.zeros(q), False)
+        slope = found.slope if found.tilt is None else less_tilt(by, found.tilt, found.slope)
+        assert found.lengths is not None
+        seen = Seen(slope, found.lengths.rho**2)
     if seen is None:
         rho = y if beta0 is None else y - times(by, beta)
         seen = Seen(back(by, rho), np.linalg.norm(rho, axis=1) ** 2)

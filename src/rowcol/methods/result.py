@@ -149,8 +149,8 @@ class Asked:
     Copies and pickles have none; nor is there one of a list.
     """
 
-    def __init__(self, X: Any = None, y: Any = None) -> None:
-        self._X, self._y = _weak(X), _weak(y)
+    def __init__(self, X: Any = None, y: Any = None, source: Any = None) -> None:
+        self._X, self._y, self._source = _weak(X), _weak(y), _weak(source)
 
     @property
     def X(self) -> Any:  # noqa: N802
@@ -161,6 +161,11 @@ class Asked:
     def y(self) -> Any:
         """y, or None."""
         return None if self._y is None else self._y()
+
+    @property
+    def source(self) -> Any:
+        """What X was made of, or None."""
+        return None if self._source is None else self._source()
 
     def __reduce__(self) -> tuple:
         return Asked, ()
@@ -183,7 +188,8 @@ class Result:
         The solution β; with a kernel, the coefficients α of its points.
     dual : ndarray, (n,) or (n, q), or None
         α with β = Xᴴα, where the method keeps it; for ridge by columns W(y − Xβ)/alpha. Within bounds, β is what Xᴴα
-        becomes when it is clipped to them.
+        becomes when it is clipped to them. On a cluster, by columns, it takes a pass when it is first asked for, while
+        X and y live.
     status : Status
         Its value is advice. With several right-hand sides, that of the worst; `statuses` has them all.
     message : str
@@ -250,6 +256,13 @@ class Result:
     at_bound: Any = None
     fitted: Any = None
     asked: Any = None
+
+    def __getattr__(self, name: str) -> Any:
+        """`dual`, where it is still to be brought: it is kept then."""
+        if name != "dual" or "bring" not in vars(self):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        self.dual = vars(self).pop("bring")(self.asked)
+        return self.dual
 
     @property
     def success(self) -> bool:
