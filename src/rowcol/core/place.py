@@ -71,6 +71,9 @@ class Place(LinearOperator):
     room = 0  # bytes that points may take here, where a kernel brings some of them
     shorter = False  # may parts be cut to fit the memory, by `shortened`?
     unpacked = 0  # bytes that a reading takes beside its part: what is stored together is unpacked together
+    stored = ""  # what that is, for messages
+    lent = False  # do all parts lie in memory as it is, and are somebody else's?
+    remedy = "say fewer rows="  # where parts are too long, and may not be cut
     alone = False  # is it read by one thread only?
 
     def __init__(self, dtype: Any, starts: np.ndarray, p: int, name: str = "X") -> None:
@@ -90,9 +93,12 @@ class Place(LinearOperator):
     @property
     def held(self) -> int:
         """Bytes of parts that are in memory at a time."""
-        most = int(np.diff(self.starts).max())
-        # one is used, one waits, one is being read
-        return 3 * most * self.shape[1] * self.dtype.itemsize + self.unpacked * (1 if self.alone else ABREAST)
+        return self.waiting + self.unpacked * (1 if self.alone else ABREAST)
+
+    @property
+    def waiting(self) -> int:
+        """Bytes of three parts: one is used, one waits, one is being read."""
+        return 3 * int(np.diff(self.starts).max()) * self.shape[1] * self.dtype.itemsize
 
     def part(self, k: int) -> Any:
         """Rows starts[k], ..., starts[k + 1] − 1, as an array or a CSR array."""

@@ -49,7 +49,7 @@ class Spread(Place):
         return self.crew.received
 
     @property
-    def held(self) -> int:
+    def waiting(self) -> int:
         """Nothing of X is here."""
         return 0
 
@@ -189,6 +189,8 @@ def _each(share: list[int], answer: Any) -> dict[int, Any]:
 
 class Lazy(Place):
     """Dask blocks without a cluster: each is computed here when it is its turn, the next one meanwhile."""
+
+    remedy = "give X in shorter chunks, or open a Client, whose workers keep them"
 
     def __init__(self, blocks: list, starts: np.ndarray, p: int, kind: Any, name: str) -> None:
         super().__init__(kind, starts, p, name)
