@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 import warnings
+from itertools import count
 
 import dask
 import dask.array as da
@@ -20,6 +21,7 @@ from sklearn.base import clone
 
 import rowcol
 from oracle import lapack, uneven
+from rowcol.methods.progress import Bar
 from rowcol.methods.streamed import Joined
 from rowcol.places import crew
 from rowcol.places.chunks import Sliced
@@ -225,10 +227,27 @@ def test_progress_is_shown_while_workers_work(client, capsys):
     rowcol.solve(place, y, method="cg", tol=1e-9, progress=True, callback=slowly)
     assert len(passes) > 6
     assert (np.diff(passes) > 0).all()
-    shown = [float(one) for one in re.findall(r"rowcol +([0-9.]+) passes", capsys.readouterr().err)]
-    assert len(shown) > 2
-    assert (np.diff(shown) > 0).all()
-    assert set(shown) <= set(passes)
+    lines = re.findall(r"rowcol +([0-9.]+) passes( \+[0-9]+%)?  ", capsys.readouterr().err)
+    shown = [float(one) for one, _ in lines]
+    assert len(set(shown)) > 2
+    assert (np.diff(shown) >= 0).all()  # the same more than once within a pass only
+    assert set(shown) <= {0.0, *passes}
+    after = [float(one) for one, more in lines if not more]
+    assert (np.diff(after) > 0).all()
+
+
+def test_the_bar_moves_within_the_one_pass_of_a_gram_matrix(client, capsys, monkeypatch):
+    X, y = uneven(n=10_000, p=20)
+    real, looks = Bar.__init__, count(0.0, 0.25)  # each look at its clock is a quarter of a second after the last
+    monkeypatch.setattr(Bar, "__init__", lambda self, tol: real(self, tol, looks.__next__))
+    place = rowcol.chunks(da.from_array(X, chunks=(700, -1))).X  # 15 parts
+    found = rowcol.solve(place, y, method="direct", progress=True)
+    shown = [int(one) for one in re.findall(r"rowcol +0.00 passes \+([0-9]+)%", capsys.readouterr().err)]
+    assert found.success
+    assert len(shown) > 9
+    assert set(shown) <= {100 * k // 15 for k in range(15)}
+    np.testing.assert_array_equal(rowcol.solve(place, y, method="direct", progress=False).x, found.x)
+    assert capsys.readouterr().err == ""
 
 
 def test_what_is_wrong_is_named_by_its_chunk(client):

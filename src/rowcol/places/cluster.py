@@ -17,11 +17,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from ..core.place import Asked, Place, cut, fitting, on_time, type_for
+from ..core.place import Asked, Place, cut, fitting, in_time, on_time, tell, type_for
 from ..core.problem import precision
 from ..core.words import first_line
 from .crew import Crew, Forgotten, LostError, current_client, noted, weight
 
+OFTEN = 0.5  # seconds between two looks at how many parts are made
 HELD = 64_000_000  # bytes of answers that come together, from all workers
 
 
@@ -106,6 +107,7 @@ class Spread(Place):
                 self.lengths[asked] = weight(one)
                 given += 1
                 yield one
+                tell(given, len(parts))
                 if given < len(parts):
                     on_time()
 
@@ -157,14 +159,24 @@ class Spread(Place):
         arguments = source, want, self.dtype, self.told(k)
         return self.crew.client.submit(_fitting, *arguments, key=key, pure=False, **where)
 
-    def settle(self) -> None:
-        """Who has which part; those of the busiest go to workers that have come since."""
+    def _made(self) -> None:
+        """Wait until all parts are there: it may take as long as what they are made of takes to be read."""
         from distributed import wait
 
+        while True:
+            try:
+                wait(self.futures, timeout=OFTEN)
+                return
+            except TimeoutError:
+                tell(sum(one.done() for one in self.futures), self.count)
+                on_time()
+
+    def settle(self) -> None:
+        """Who has which part; those of the busiest go to workers that have come since."""
         workers = self.crew.workers()
         if workers == self.seen:
             return
-        wait(self.futures)
+        self._made()
         holds = self.crew.client.who_has(self.futures)
         found = [[w for w in holds.get(one.key, ()) if w in workers] for one in self.futures]
         lengths, threads = np.diff(self.starts), sum(workers.values())
@@ -289,7 +301,8 @@ def _there(opened: Opened, crew: Crew) -> Spread:
     futures = crew.client.compute(opened.blocks)
     shapes = None
     if opened.lengths is None:
-        shapes = list(crew.ask(_shape, len(futures), lambda k, again: (None, (futures[k],))))
+        found = crew.ask(_shape, len(futures), lambda k, again: (None, (futures[k],)))
+        shapes = list(in_time(found, len(futures)))
     futures, starts, p, kind = _measured(opened, futures, shapes)
     return Spread(crew, futures, starts, p, kind, opened.name)
 
