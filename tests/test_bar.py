@@ -105,9 +105,9 @@ def test_it_moves_while_means_are_found_and_in_estimators(capsys, slow):
 
 
 def test_it_moves_where_a_kernel_reads_its_points(capsys, slow):
-    points = np.random.default_rng(0).standard_normal((1_000, 400))
-    place = rowcol.chunks(lambda: (points[i : i + 50] for i in range(0, 1_000, 50))).X
-    model = rowcol.KernelRidge(kernel="rbf", gamma=1e-3, memory="10 MB", random_state=0, progress=True)
+    points = np.random.default_rng(0).standard_normal((2_000, 400))
+    place = rowcol.chunks(lambda: (points[i : i + 100] for i in range(0, 2_000, 100))).X
+    model = rowcol.KernelRidge(kernel="rbf", gamma=1e-3, memory="20 MB", random_state=0, progress=True)
     model.fit(place, points[:, 0])
     assert "from points that lie elsewhere" in str(model.plan_)
     assert len({part for _, part in shares(lines(capsys))}) >= 10

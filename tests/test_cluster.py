@@ -402,3 +402,41 @@ def test_workers_that_come_while_it_runs_are_used():
         assert all(client.run(lambda dask_worker: bool(dask_worker.data)).values())  # both have rows
     np.testing.assert_allclose(made.x, lapack(X, y), rtol=1e-6, atol=1e-8)
     assert (made.x == alone.x).all()
+
+
+def test_parts_of_y_may_be_delayed_and_x_a_single_one(client):
+    X, y = uneven(n=2_100, p=4)
+    want = lapack(X, y)
+    parts = [dask.delayed(lambda i=i: X[i : i + 700])() for i in (0, 700, 1_400)]
+    ys = [dask.delayed(lambda i=i: y[i : i + 700])() for i in (0, 700, 1_400)]
+    for x, right in ((parts, ys), (dask.delayed(lambda: X)(), dask.delayed(lambda: y)()), (X, ys)):
+        np.testing.assert_allclose(rowcol.solve(x, right, tol=1e-9).x, want, rtol=1e-6)
+        np.testing.assert_allclose(rowcol.LeastSquares(fit_intercept=False).fit(x, right).coef_, want, rtol=1e-4)
+    with pytest.raises(ValueError, match=r"y cannot be computed: .*gone"):
+        rowcol.solve(X, dask.delayed(_gone)())
+
+
+def _gone():
+    raise OSError("gone")
+
+
+def test_the_part_that_differs_from_the_first_is_named(client):
+    rows = [dask.delayed(lambda w=w: np.ones((10, w)))() for w in (3, 3, 4)]
+    with pytest.raises(ValueError, match=r"chunk 3 of 3 \(rows 20 to 29\) should be 10 x 3, but is \(10, 4\)"):
+        rowcol.solve(rows, np.ones(30))
+    for made, told in ((np.ones(10), r"an array of shape \(10,\)"), (None, "a NoneType")):
+        with pytest.raises(ValueError, match=f"chunk 2 of 2 should be rows of numbers, and is {told}"):
+            rowcol.solve([rows[0], dask.delayed(lambda made=made: made)()], np.ones(20))
+
+
+def test_columns_in_another_order_than_fitted_are_refused(client):
+    X, y = uneven(n=2_000, p=3)
+    table = pd.DataFrame(X, columns=["a", "b", "c"])
+    there = dd.from_pandas(table, npartitions=3)
+    model = rowcol.Ridge().fit(there, y)
+    assert list(model.feature_names_in_) == ["a", "b", "c"]
+    np.testing.assert_allclose(model.predict(there), rowcol.Ridge().fit(table, y).predict(table), rtol=1e-6)
+    np.testing.assert_allclose(model.predict(there), model.predict(table))
+    with pytest.raises(ValueError, match=r"X has column 'b' where 'a' was fitted"):
+        model.predict(there[["b", "a", "c"]])
+    assert not hasattr(model.fit(da.from_array(X, chunks=(700, -1)), y), "feature_names_in_")

@@ -98,6 +98,7 @@ class Place(LinearOperator):
     shorter = False  # may parts be cut to fit the memory, by `shortened`?
     unpacked = 0  # bytes that a reading takes beside its part: what is stored together is unpacked together
     stored = ""  # what that is, for messages
+    names: tuple[str, ...] | None = None  # of the columns, where they have any
     lent = False  # do all parts lie in memory as it is, and are somebody else's?
     remedy = "say fewer rows="  # where parts are too long, and may not be cut
     alone = False  # is it read by one thread only?

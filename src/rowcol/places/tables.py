@@ -33,6 +33,8 @@ Group = tuple[Path, int, int]  # a row group: its file, its number, its rows
 class Streamed(Flowing):
     """Tables that are read from beginning to end, in parts of any length."""
 
+    names: Names
+
     def __init__(
         self, files: list[Path], names: Names, n: int, rows: int | None, name: str, unpacked: int, stored: str
     ) -> None:
@@ -63,7 +65,7 @@ class Grouped(Place):
         lengths = [sum(rows for *_, rows in part) for part in self.parted]
         super().__init__(np.float64, np.cumsum([0, *lengths]), streamed.shape[1], streamed.name)
         self.streamed, self.groups, self.shorter = streamed, groups, streamed.shorter
-        self.unpacked, self.stored = streamed.unpacked, streamed.stored
+        self.unpacked, self.stored, self.names = streamed.unpacked, streamed.stored, streamed.names
 
     def part(self, k: int) -> np.ndarray:
         """The numbers of some row groups."""
