@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 import warnings
+from itertools import count
 
 import dask
 import dask.array as da
@@ -23,6 +24,7 @@ from sklearn.base import clone
 import rowcol
 from oracle import lapack, uneven
 from rowcol.methods.joined import Joined
+from rowcol.methods.progress import Bar
 from rowcol.places import crew
 from rowcol.places.chunks import Sliced
 from rowcol.places.cluster import Spread
@@ -227,10 +229,27 @@ def test_progress_is_shown_while_workers_work(client, capsys):
     rowcol.solve(place, y, method="cg", tol=1e-9, progress=True, callback=slowly)
     assert len(passes) > 6
     assert (np.diff(passes) > 0).all()
-    shown = [float(one) for one in re.findall(r"rowcol +([0-9.]+) passes", capsys.readouterr().err)]
-    assert len(shown) > 2
-    assert (np.diff(shown) > 0).all()
-    assert set(shown) <= set(passes)
+    lines = re.findall(r"rowcol +([0-9.]+) passes( \+[0-9]+%)?  ", capsys.readouterr().err)
+    shown = [float(one) for one, _ in lines]
+    assert len(set(shown)) > 2
+    assert (np.diff(shown) >= 0).all()  # the same more than once within a pass only
+    assert set(shown) <= {0.0, *passes}
+    after = [float(one) for one, more in lines if not more]
+    assert (np.diff(after) > 0).all()
+
+
+def test_the_bar_moves_within_the_one_pass_of_a_gram_matrix(client, capsys, monkeypatch):
+    X, y = uneven(n=10_000, p=20)
+    real, looks = Bar.__init__, count(0.0, 0.25)  # each look at its clock is a quarter of a second after the last
+    monkeypatch.setattr(Bar, "__init__", lambda self, tol: real(self, tol, looks.__next__))
+    place = rowcol.chunks(da.from_array(X, chunks=(700, -1))).X  # 15 parts
+    found = rowcol.solve(place, y, method="direct", progress=True)
+    shown = [int(one) for one in re.findall(r"rowcol +0.00 passes \+([0-9]+)%", capsys.readouterr().err)]
+    assert found.success
+    assert len(shown) > 9
+    assert set(shown) <= {100 * k // 15 for k in range(15)}
+    np.testing.assert_array_equal(rowcol.solve(place, y, method="direct", progress=False).x, found.x)
+    assert capsys.readouterr().err == ""
 
 
 def test_what_is_wrong_is_named_by_its_chunk(client):
@@ -446,3 +465,41 @@ if __name__ == "__main__":
     script.write_text(code)
     here = str(__file__).rpartition("/")[0]
     subprocess.run([sys.executable, str(script), here, str(tmp_path / "begun")], check=True, timeout=120)
+
+
+def test_parts_of_y_may_be_delayed_and_x_a_single_one(client):
+    X, y = uneven(n=2_100, p=4)
+    want = lapack(X, y)
+    parts = [dask.delayed(lambda i=i: X[i : i + 700])() for i in (0, 700, 1_400)]
+    ys = [dask.delayed(lambda i=i: y[i : i + 700])() for i in (0, 700, 1_400)]
+    for x, right in ((parts, ys), (dask.delayed(lambda: X)(), dask.delayed(lambda: y)()), (X, ys)):
+        np.testing.assert_allclose(rowcol.solve(x, right, tol=1e-9).x, want, rtol=1e-6)
+        np.testing.assert_allclose(rowcol.LeastSquares(fit_intercept=False).fit(x, right).coef_, want, rtol=1e-4)
+    with pytest.raises(ValueError, match=r"y cannot be computed: .*gone"):
+        rowcol.solve(X, dask.delayed(_gone)())
+
+
+def _gone():
+    raise OSError("gone")
+
+
+def test_the_part_that_differs_from_the_first_is_named(client):
+    rows = [dask.delayed(lambda w=w: np.ones((10, w)))() for w in (3, 3, 4)]
+    with pytest.raises(ValueError, match=r"chunk 3 of 3 \(rows 20 to 29\) should be 10 x 3, but is \(10, 4\)"):
+        rowcol.solve(rows, np.ones(30))
+    for made, told in ((np.ones(10), r"an array of shape \(10,\)"), (None, "a NoneType")):
+        with pytest.raises(ValueError, match=f"chunk 2 of 2 should be rows of numbers, and is {told}"):
+            rowcol.solve([rows[0], dask.delayed(lambda made=made: made)()], np.ones(20))
+
+
+def test_columns_in_another_order_than_fitted_are_refused(client):
+    X, y = uneven(n=2_000, p=3)
+    table = pd.DataFrame(X, columns=["a", "b", "c"])
+    there = dd.from_pandas(table, npartitions=3)
+    model = rowcol.Ridge().fit(there, y)
+    assert list(model.feature_names_in_) == ["a", "b", "c"]
+    np.testing.assert_allclose(model.predict(there), rowcol.Ridge().fit(table, y).predict(table), rtol=1e-6)
+    np.testing.assert_allclose(model.predict(there), model.predict(table))
+    with pytest.raises(ValueError, match=r"X has column 'b' where 'a' was fitted"):
+        model.predict(there[["b", "a", "c"]])
+    assert not hasattr(model.fit(da.from_array(X, chunks=(700, -1)), y), "feature_names_in_")

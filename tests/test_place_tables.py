@@ -1,6 +1,7 @@
 """Tables, maps and iterables in chunks: numbers are those of pandas and NumPy, or what is wrong with them is named."""
 
 import json
+import re
 import subprocess
 import sys
 from itertools import pairwise
@@ -320,6 +321,78 @@ def test_one_row_group_of_twice_the_memory_is_read_in_parts(tmp_path):
     assert taken <= foretold
     beside = 5 * 8 * n  # vectors of the length of y
     assert taken <= budget + beside < 8 * n * p * 1.1, f"{taken / 1e6:.0f} MB"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="what is taken is read from /proc")
+def test_dictionaries_that_do_not_fit_are_refused_and_the_memory_that_is_named_is_kept(tmp_path):
+    n, p = (
+        140_000,
+        60,
+    )  # more values than a dictionary of 1 MB holds: each column keeps one, twice, as long as it is read
+    columns = {f"c{j}": np.random.default_rng(j).standard_normal(n) for j in range(p)}
+    pq.write_table(pa.table(columns), tmp_path / "X.parquet", row_group_size=n)
+    pq.write_table(pa.table(columns)[:1_000], tmp_path / "small.parquet")
+    place = rowcol.chunks(tmp_path / "X.parquet").X
+    says = r"row groups of 140,000 rows, and reading a row unpacks about 1\d\d MB, of memory=60 MB: .* of fewer rows"
+    for method in ("cg", "rk", "direct", "auto"):
+        with pytest.raises(ValueError, match=says) as told:
+            rowcol.solve(place, np.ones(n), alpha=1.0, method=method, memory="60 MB")
+    with pytest.raises(ValueError, match=says):
+        rowcol.Ridge(memory=60e6).fit(place, np.ones(n))
+    enough = float(re.search(r"memory='(\d+) MB'", str(told.value))[1]) * 1e6
+    words = [sys.executable, "-c", TAKEN, str(tmp_path / "X.parquet"), str(tmp_path / "small.parquet"), str(enough)]
+    taken, _, success = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
+    assert success
+    assert 100e6 < taken <= enough, f"{taken / 1e6:.0f} MB"  # so it would not have done with the 60
+
+
+def test_what_is_read_is_counted_by_the_heads_of_pages(tmp_path):
+    n, p = 60_000, 10
+    table = pa.table({f"c{j}": np.random.default_rng(j).standard_normal(n) for j in range(p)})
+    sizes = {"small": 4_000, "large": 10**9}
+    for name, rows in sizes.items():
+        how = {"use_dictionary": False, "max_rows_per_page": rows, "data_page_size": 1 << 30}
+        pq.write_table(table, tmp_path / f"{name}.parquet", row_group_size=n, **how)
+    small, large = (rowcol.chunks(tmp_path / f"{name}.parquet").X.unpacked for name in sizes)
+    assert large > table.nbytes > 0.3 * large  # a page is a column
+    assert small < large
+
+
+@pytest.mark.parametrize("kind", ["rows", "function", "table", "dask"])
+def test_chunks_of_a_given_length_that_do_not_fit_are_refused_with_the_remedy(tmp_path, kind):
+    X, y = uneven(3_000, 50)  # 1.2 MB, in three chunks
+    np.save(tmp_path / "X.npy", X)
+    pd.DataFrame(X).rename(columns=str).to_parquet(tmp_path / "X.parquet", row_group_size=100)
+    if kind == "dask":
+        import dask.array as da
+
+        place, remedy = rowcol.chunks(da.from_array(X, chunks=(1_000, -1))).X, "X in shorter chunks, or open a Client"
+    elif kind == "function":
+        place, remedy = rowcol.chunks(lambda: (X[i : i + 1_000] for i in (0, 1_000, 2_000))).X, "let it give shorter"
+    else:
+        name = "X.npy" if kind == "rows" else "X.parquet"
+        place, remedy = rowcol.chunks(tmp_path / name, rows=1_000).X, "say fewer rows="
+    says = rf"memory=1 MB is too little for chunks of 1,000 x 50 numbers: .* take 1.6 MB: .*{remedy}"
+    for method in ("cg", "rk", "direct", "auto"):
+        with pytest.raises(ValueError, match=says):
+            rowcol.solve(place, y, alpha=1.0, method=method, memory="1 MB")
+    found = rowcol.solve(place, y, alpha=1.0, memory="3 MB", tol=1e-9)
+    np.testing.assert_allclose(found.x, lapack(X, y, 1.0), rtol=1e-6)
+
+
+def test_chunks_that_are_in_memory_anyway_are_not_refused():
+    X, y = uneven(3_000, 50)
+    place = rowcol.chunks([X[:1_000], X[1_000:]]).X
+    found = rowcol.solve(place, y, alpha=1.0, memory="1 MB", tol=1e-9)
+    np.testing.assert_allclose(found.x, lapack(X, y, 1.0), rtol=1e-6)
+
+
+def test_a_memory_in_which_vectors_as_long_as_y_do_not_fit_is_refused(tmp_path):
+    np.save(tmp_path / "X.npy", np.random.default_rng(0).standard_normal((100_000, 2)))
+    place, y = rowcol.chunks(tmp_path / "X.npy").X, np.ones(100_000)
+    with pytest.raises(ValueError, match=r"memory=1.5 MB is too little for 100,000 rows: vectors as long as y"):
+        rowcol.solve(place, y, alpha=1.0, memory="1.5 MB")
+    assert rowcol.solve(place, y, alpha=1.0, memory="2 MB").success
 
 
 def test_a_row_group_that_is_cut_has_the_same_rows(tmp_path):

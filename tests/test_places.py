@@ -216,7 +216,7 @@ def test_the_plan_says_how_and_keeps_to_the_memory(tmp_path):
     plan = rowcol.plan(place, y)
     assert plan.route == "direct"
     assert "in 5 parts of rows" in str(plan)
-    assert rowcol.plan(place, y, memory=1e6).route == "cg"
+    assert rowcol.plan(place, y, memory=6e6).route == "cg"
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
     assert "parts of rows" in str(rowcol.plan(mapped, y, memory=2e6))
     assert "parts of rows" not in str(rowcol.plan(mapped, y, memory="1 GB"))

@@ -28,7 +28,7 @@ from .methods.kernel import ridge_of
 from .methods.kernel_routes import Way, choose, follow, planned
 from .methods.landmarks import Memo, keep, moved
 from .methods.loop import Outcome
-from .methods.progress import Progress
+from .methods.progress import Progress, watched
 from .methods.result import WORST_FIRST, Result, Status
 from .methods.saying import announce, conclude, learn, tell_travelled, travelled
 from .posing import Posed, grams, is_given, pose, start_of, tiled
@@ -57,7 +57,8 @@ def fit(
         few = pose(X, y, kernel, alpha, how, sample_weight, False)
         asked_of = few.X, few.kernel, few.asked, few.live, few.single
         return fit_centers(*asked_of, n_centers, how, x0, fit_intercept, began)
-    with blas_limit(how.jobs, at_most=not how.jobs_said), single_blas(lends=True):  # our threads make the tiles
+    our_threads = single_blas(lends=True)  # which make the tiles
+    with watched(how.bar), blas_limit(how.jobs, at_most=not how.jobs_said), our_threads:
         posed_as = pose(X, y, kernel, alpha, how, sample_weight, fit_intercept)
         return _fit(posed_as, X, how, x0, fit_intercept, began, memo)
 

@@ -27,7 +27,7 @@ from .methods.direct import gathered_for
 from .methods.later import bring_later
 from .methods.loop import Outcome
 from .methods.ones import with_ones
-from .methods.progress import Progress
+from .methods.progress import Progress, watched
 from .methods.result import WORST_FIRST, Asked, Result, StartWarning, Status, warn
 from .methods.routes import follow
 from .methods.saying import announce, conclude, tell_travelled, travelled
@@ -167,20 +167,21 @@ def solve(
     given |= {"sample_weight": sample_weight, "bounds": bounds, "preconditioner": preconditioner, "memory": memory}
     given |= {"n_jobs": n_jobs, "random_state": random_state}
     checkpoint, room = recalled(checkpoint, how.memory, memory)  # the same parts of X as when it was begun
-    if kernel is not None:
-        if preconditioner is not None:
-            raise ValueError("a kernel brings its own preconditioner: leave out preconditioner")
-        _no_bounds(bounds)
-        X, how.team = with_team(X, room, n_centers is not None)
-        x0 = opened(checkpoint, how, X, y, given)
-        result = fit(X, y, kernel, alpha, how, x0, sample_weight, fit_intercept, began, n_centers=n_centers)
-    else:
-        _no_centers(n_centers)
-        source, X = X, placed(X, room)
-        asked = problem(X, y, alpha, sample_weight, bounds)
-        kept = Kept(precondition=preconditioner_of(preconditioner, asked))
-        x0 = opened(checkpoint, how, X, y, given)
-        result = result_for(asked, how, x0, kept, began, fit_intercept=fit_intercept)
+    with watched(how.bar):  # parts of X may be made, or read for a fingerprint, before there is a problem
+        if kernel is not None:
+            if preconditioner is not None:
+                raise ValueError("a kernel brings its own preconditioner: leave out preconditioner")
+            _no_bounds(bounds)
+            X, how.team = with_team(X, room, n_centers is not None)
+            x0 = opened(checkpoint, how, X, y, given)
+            result = fit(X, y, kernel, alpha, how, x0, sample_weight, fit_intercept, began, n_centers=n_centers)
+        else:
+            _no_centers(n_centers)
+            source, X = X, placed(X, room)
+            asked = problem(X, y, alpha, sample_weight, bounds)
+            kept = Kept(precondition=preconditioner_of(preconditioner, asked))
+            x0 = opened(checkpoint, how, X, y, given)
+            result = result_for(asked, how, x0, kept, began, fit_intercept=fit_intercept)
     result.asked = Asked(X, y, source)
     return closed(how, result)
 
@@ -251,6 +252,7 @@ def result_for(asked: Problem, how: How, x0: Any, kept: Kept, began: float, fit_
     """Problem -> Plan -> Mover -> loop -> Result."""
     offset, method, stop = None, how.method, how.stop
     with ExitStack() as stack:
+        stack.enter_context(watched(how.bar))
         plans = stack.enter_context(enough(asked.X.shape, LESS))
         stack.enter_context(np.errstate(over="ignore", invalid="ignore", divide="ignore"))  # it is found, and said
         stack.enter_context(blas_limit(how.jobs, at_most=not how.jobs_said))

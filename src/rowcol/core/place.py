@@ -29,7 +29,9 @@ PIECE = 2_000_000  # bytes of a part that are still in a core's own cache when t
 
 Asked = Callable[..., Any]  # f(part, pool, *shared, *sliced)
 
-_deadline: ContextVar[float] = ContextVar("deadline", default=float("inf"))  # of the passes that this thread asks for
+# of the passes that this thread asks for: when they are left, and who is told how far they are
+_deadline: ContextVar[float] = ContextVar("deadline", default=float("inf"))
+_told: ContextVar[Callable[[int, int], None] | None] = ContextVar("told", default=None)
 
 
 class Late(Exception):  # noqa: N818 - nothing is wrong
@@ -46,11 +48,35 @@ def until(deadline: float) -> Iterator[None]:
         _deadline.reset(before)
 
 
-def in_time(found: Iterable, count: int) -> Iterator:
-    """What is found in so many parts, as it comes; `Late`, if others are still to come and time is up."""
-    for k, one in enumerate(found):
+@contextmanager
+def telling(who: Callable[[int, int], None] | None) -> Iterator[None]:
+    """Passes tell, after each part, how many are done, and of how many; they tell nobody else."""
+    before = _told.set(who)
+    try:
+        yield
+    finally:
+        _told.reset(before)
+
+
+def tell(done: int, count: int) -> None:
+    """Say how far a pass is, to whom it may concern."""
+    who = _told.get()
+    if who is not None:
+        who(done, count)
+
+
+def in_time(found: Iterable, count: int, left: bool = True) -> Iterator:
+    """What is found in so many parts, as it comes, and tell how many were used; `Late`, if time is up before the last.
+
+    Not `left`: whoever asks looks at the clock.
+    """
+    done = 0
+    for one in found:
         yield one
-        if k + 1 < count:
+        del one  # or it would be held while the next one is read, as `enumerate` does
+        done += 1  # noqa: SIM113
+        tell(done, count)
+        if left and done < count:
             on_time()
 
 
@@ -77,6 +103,10 @@ class Place(LinearOperator):
     room = 0  # bytes that points may take here, where a kernel brings some of them
     shorter = False  # may parts be cut to fit the memory, by `shortened`?
     unpacked = 0  # bytes that a reading takes beside its part: what is stored together is unpacked together
+    stored = ""  # what that is, for messages
+    names: tuple[str, ...] | None = None  # of the columns, where they have any
+    lent = False  # do all parts lie in memory as it is, and are somebody else's?
+    remedy = "say fewer rows="  # where parts are too long, and may not be cut
     alone = False  # is it read by one thread only?
 
     def __init__(self, dtype: Any, starts: np.ndarray, p: int, name: str = "X") -> None:
@@ -96,9 +126,12 @@ class Place(LinearOperator):
     @property
     def held(self) -> int:
         """Bytes of parts that are in memory at a time."""
-        most = int(np.diff(self.starts).max())
-        # one is used, one waits, one is being read
-        return 3 * most * self.shape[1] * self.dtype.itemsize + self.unpacked * (1 if self.alone else ABREAST)
+        return self.waiting + self.unpacked * (1 if self.alone else ABREAST)
+
+    @property
+    def waiting(self) -> int:
+        """Bytes of three parts: one is used, one waits, one is being read."""
+        return 3 * int(np.diff(self.starts).max()) * self.shape[1] * self.dtype.itemsize
 
     def part(self, k: int) -> Any:
         """Rows starts[k], ..., starts[k + 1] − 1, as an array or a CSR array."""

@@ -291,6 +291,7 @@ def flag(value: Any, name: str) -> bool:
 
 def array_of(a: Any, name: str) -> np.ndarray:
     """Whatever was given, as an array of any shape and dtype; or an error that names it."""
+    a = _computed(a, name)
     if np.ma.isMaskedArray(a):
         raise TypeError(f"{name} is a masked array: fill or drop the masked entries first")
     if isinstance(a, (str, bytes, dict, set, type)) or hasattr(a, "__next__"):
@@ -308,6 +309,20 @@ def array_of(a: Any, name: str) -> np.ndarray:
     except Exception as wrong:  # whatever its own code, or a nested list, leads to
         raise ValueError(f"{name} cannot be read as an array of numbers: {first_line(wrong)}") from wrong
     return _from_table(a, name) if read.dtype == object and hasattr(a, "to_numpy") else read
+
+
+def _computed(a: Any, name: str) -> Any:
+    """What Dask has yet to make, or a list of such parts, made; anything else as it is."""
+    several = isinstance(a, (list, tuple)) and bool(a)
+    if any(type(one).__module__ != "dask.delayed" for one in (a if several else [a])):
+        return a
+    import dask
+
+    try:
+        made = dask.compute(*(a if several else [a]))
+        return np.concatenate([np.asarray(one) for one in made]) if several else made[0]
+    except Exception as wrong:
+        raise ValueError(f"{name} cannot be computed: {first_line(wrong)}") from wrong
 
 
 def _from_table(a: Any, name: str) -> np.ndarray:

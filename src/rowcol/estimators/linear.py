@@ -69,8 +69,9 @@ class Linear:
     def _elsewhere(self: Any, X: Place, y: Any) -> np.ndarray:
         """y of an X in parts, whose rows are judged as they are read."""
         self.n_features_in_ = X.shape[1]
-        if hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        vars(self).pop("feature_names_in_", None)
+        if X.names is not None:
+            self.feature_names_in_ = np.array(X.names, dtype=object)
         if getattr(self, "covariance", False):
             raise ValueError("covariance=True needs X in memory: leave it out")
         if getattr(self, "positive", False):
@@ -110,6 +111,13 @@ class Linear:
         if isinstance(X, Place):
             if X.shape[1] != self.n_features_in_:
                 raise ValueError(f"X has {X.shape[1]} features, but {self.n_features_in_} were fitted")
+            known = getattr(self, "feature_names_in_", None)
+            if X.names is not None and known is not None and tuple(known) != X.names:
+                at = next(j for j, one in enumerate(known) if one != X.names[j])
+                raise ValueError(
+                    f"X has column {X.names[at]!r} where {known[at]!r} was fitted: take columns in the order of "
+                    "feature_names_in_"
+                )
             return np.concatenate(list(X.map(_decided, (self.coef_, self.intercept_))))
         X = validated(self, X, reset=False, **KINDS)
         return _decided(X, None, self.coef_, self.intercept_)

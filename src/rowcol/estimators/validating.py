@@ -108,10 +108,10 @@ class Regressor(RegressorMixin):
 
 def _here(a: Any, name: str) -> Any:
     """What Dask has yet to compute, computed: its columns are not told from its tables otherwise."""
-    if not is_dask(a) or not hasattr(a, "compute"):
+    if not is_dask(a):
         return a
     with worded(name):
-        return a.compute()
+        return a.compute() if hasattr(a, "compute") else array_of(a, name)
 
 
 def _see(a: Any, name: str) -> None:

@@ -19,7 +19,7 @@ from ..core.problem import Problem, answer
 from ..core.sums import stays
 from ..core.view import size
 from .log import Log, gone_on, told
-from .progress import Bar, Progress
+from .progress import Bar, Progress, watched
 from .result import History, Status, count_passes
 from .stop import Stop, Watch, due, slow, verdict
 
@@ -140,7 +140,7 @@ def run(
 
     with ExitStack() as stack:
         if bar is not None:
-            stack.callback(bar.close)
+            stack.enter_context(watched(bar))
         if look_first and past is None:
             _look(problem, mover, np.ones(q, bool), watches, stop, out, None, plain_rows)
             out.at_start = len(out.statuses)

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..core.certify import Evidence
 from ..core.passes import Products
-from ..core.place import Place
+from ..core.place import Place, in_time
 from ..core.problem import Problem, some
 from ..core.products import products
 from ..core.sampler import sampler, take
@@ -47,7 +47,7 @@ class Streamed:
         own = np.random.default_rng([*self.seed.generate_state(4), self.passes])
         order, seeds = own.permutation(place.count), own.integers(2**63, size=place.count)
         gain, slope2, steps = np.zeros(len(self.ids)), np.zeros(len(self.ids)), 0
-        for k, part in place.parts(order):
+        for k, part in in_time(place.parts(order), place.count, left=False):
             tally, taken = self._walk(part, slice(int(place.starts[k]), int(place.starts[k + 1])), int(seeds[k]))
             gain, slope2, steps = gain + tally[:, 0], slope2 + tally[:, 1], steps + taken
             if time.perf_counter() > deadline:

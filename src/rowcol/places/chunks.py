@@ -44,6 +44,7 @@ class Sliced(Even):
         self.source, self.kind = source, type(source).__module__.split(".")[0]
         self.alone = self.kind not in ("numpy", "scipy", "h5py", "zarr")  # others may not bear several threads
         self.unpacked = unpacked_by(source, self.kind)
+        self.stored = "chunks of " + " x ".join(f"{one:,}" for one in source.chunks) if self.unpacked else ""
 
     def part(self, k: int) -> Any:
         """Those rows, copied: what is read is read here, on the reader's thread."""
@@ -109,6 +110,7 @@ class Flowing(Place):
     """Rows from a function that begins anew each time it is called; they come in their own order only."""
 
     alone = True
+    remedy = "let it give shorter chunks"
 
     def __init__(self, begin: Callable[[], Any], name: str, kind: Any, starts: np.ndarray, p: int) -> None:
         super().__init__(kind, starts, p, name)
@@ -178,17 +180,19 @@ def _filled(found: Any) -> bool:
     return np.shape(part)[:1] != (0,)
 
 
-def within(place: Place, memory: int) -> Place:
+def within(place: Place, memory: int, beside: int = 0) -> Place:
     """The same rows, where more than a third of `memory` would be held at a time: read by one thread, in shorter parts.
 
-    Where that third is gone for what is unpacked with them, parts have a twelfth.
+    Less than a third, where so much has to be there `beside` them. Where that is gone for what is unpacked with them,
+    parts have a twelfth.
     """
-    if place.unpacked and not place.alone and place.held > memory / 3:
+    room = min(memory / 3, 0.75 * (memory - beside))
+    if place.unpacked and not place.alone and place.held > room:
         place = copy.copy(place)
         place.alone = True
     most = int(np.diff(place.starts).max())
-    rows = int(max(memory / 3 - place.unpacked, memory / 12) / (3 * place.shape[1] * place.dtype.itemsize))
-    if place.held <= memory / 3 or not place.shorter or rows >= most:
+    rows = int(max(room - place.unpacked, memory / 12) / (3 * place.shape[1] * place.dtype.itemsize))
+    if place.held <= room or not place.shorter or rows >= most:
         return place
     return place.shortened(max(rows, 1))
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from ..core.place import Asked, Place, cut, fitting, on_time, type_for
+from ..core.place import Asked, Place, cut, fitting, in_time, on_time, tell, type_for
 from ..core.problem import precision
 from ..core.words import first_line
 from .crew import Crew, Forgotten, LostError, current_client, noted, wanted, weight
@@ -49,7 +49,7 @@ class Spread(Place):
         return self.crew.received
 
     @property
-    def held(self) -> int:
+    def waiting(self) -> int:
         """Nothing of X is here."""
         return 0
 
@@ -107,6 +107,7 @@ class Spread(Place):
                 self.lengths[asked] = weight(one)
                 given += 1
                 yield one
+                tell(given, len(parts))
                 if given < len(parts):
                     on_time()
 
@@ -175,7 +176,8 @@ class Spread(Place):
         workers = self.crew.workers()
         if workers == self.seen:
             return
-        self.crew.wait(self.futures)
+        for _ in in_time(self.crew.arriving(self.futures), self.count):  # it may take as long as reading all of it
+            pass
         holds = self.crew.client.who_has(self.futures)
         found = [[w for w in holds.get(one.key, ()) if w in workers] for one in self.futures]
         lengths, threads = np.diff(self.starts), sum(workers.values())
@@ -201,6 +203,8 @@ def _each(share: list[int], answer: Any) -> dict[int, Any]:
 class Lazy(Place):
     """Dask blocks without a cluster: each is computed here when it is its turn, the next one meanwhile."""
 
+    remedy = "give X in shorter chunks, or open a Client, whose workers keep them"
+
     def __init__(self, blocks: list, starts: np.ndarray, p: int, kind: Any, name: str) -> None:
         super().__init__(kind, starts, p, name)
         self.blocks = blocks
@@ -221,10 +225,15 @@ class Opened(NamedTuple):
 
 
 def is_dask(source: Any) -> bool:
-    """A Dask array, data frame or series, or a list of Delayed?"""
+    """A Dask array, data frame or series, a Delayed or a list of them?"""
     if isinstance(source, (list, tuple)):
-        return bool(source) and all(_module(one) == "dask.delayed" for one in source)
-    return _module(source).startswith(("dask.array", "dask.dataframe", "dask_expr"))
+        return bool(source) and all(is_delayed(one) for one in source)
+    return is_delayed(source) or _module(source).startswith(("dask.array", "dask.dataframe", "dask_expr"))
+
+
+def is_delayed(value: Any) -> bool:
+    """What Dask has yet to make, whatever that is?"""
+    return _module(value) == "dask.delayed"
 
 
 def _module(value: Any) -> str:
@@ -236,6 +245,7 @@ def spread(
 ) -> tuple[Place, np.ndarray | None, tuple[str, ...] | None]:
     """X, y and the names of its columns, of a Dask collection."""
     names, y = None, None
+    source = [source] if is_delayed(source) else source  # which says that it has any attribute
     if hasattr(source, "to_dask_array"):
         opened, names, y = _of_frame(source, columns, target)
     elif columns is not None or target is not None:
@@ -243,7 +253,9 @@ def spread(
     else:
         opened = _of_array(source) if hasattr(source, "chunks") else Opened(list(source), None, None, None, "X")
     client = current_client()
-    return (_here(opened) if client is None else _there(opened, Crew(client))), y, names
+    place: Place = _here(opened) if client is None else _there(opened, Crew(client))
+    place.names = names
+    return place, y, names
 
 
 def _of_array(X: Any) -> Opened:
@@ -298,7 +310,8 @@ def _there(opened: Opened, crew: Crew) -> Spread:
     futures = crew.client.compute(opened.blocks)
     shapes = None
     if opened.lengths is None:
-        shapes = list(crew.ask(_shape, len(futures), lambda k, again: (None, (futures[k],))))
+        found = crew.ask(_shape, len(futures), lambda k, again: (None, (futures[k],)))
+        shapes = list(in_time(found, len(futures)))
     futures, starts, p, kind = _measured(opened, futures, shapes)
     return Spread(crew, futures, starts, p, kind, opened.name)
 
@@ -308,8 +321,13 @@ def _measured(opened: Opened, blocks: list, shapes: Any) -> tuple[list, np.ndarr
     if shapes is None:
         lengths, p, kind = opened.lengths, opened.p, opened.kind
     else:
+        for k, (shape, kind) in enumerate(shapes):
+            if len(shape) != 2:
+                raise ValueError(
+                    f"{opened.name}: chunk {k + 1} of {len(shapes)} should be rows of numbers, and is {kind}"
+                )
         lengths = [shape[0] for shape, _ in shapes]
-        p = opened.p if opened.p is not None else max(shape[1] for shape, _ in shapes)
+        p = opened.p if opened.p is not None else next((w for (n, w), _ in shapes if n), 0)  # which others must have
         live = {precision(kind, opened.name) for shape, kind in shapes if shape[0]}
         kind = np.result_type(*live) if live else np.dtype(float)
     assert lengths is not None
@@ -338,11 +356,13 @@ def _fitting(found: Any, want: tuple[int, int], kind: np.dtype, name: str) -> An
     return fitting(_numbers(found), want, kind, name)
 
 
-def _shape(found: Any) -> tuple[tuple[int, int], Any]:
-    found = _numbers(found)
-    if getattr(found, "ndim", 0) != 2:
-        raise ValueError(f"a part should be rows of numbers, in 2 dimensions, and is {type(found).__name__}")
-    return found.shape, found.dtype
+def _shape(found: Any) -> tuple[tuple[int, ...], Any]:
+    """Its shape and dtype; what it is, where it is no rows of numbers."""
+    made = _numbers(found)
+    if made.ndim != 2:
+        told = f"an array of shape {made.shape}" if hasattr(found, "shape") else f"a {type(found).__name__}"
+        return (), told
+    return made.shape, made.dtype
 
 
 def _numbers(found: Any) -> Any:

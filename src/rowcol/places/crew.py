@@ -152,6 +152,15 @@ class Crew:
         except CancelledError:  # who asks for it finds that out
             return
 
+    def arriving(self, futures: list) -> Iterator[Any]:
+        """Each as it is there, or lost; `Late`, if time is up before."""
+        from distributed import as_completed
+
+        try:
+            yield from as_completed(futures, timeout=time_left())
+        except TimeoutError:
+            raise Late from None
+
     def _leave(self, futures: list) -> None:
         """Nobody waits for these any more: who is at one leaves it after the part it is at (`wanted`)."""
         if futures and self.client.status == "running":

@@ -9,13 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from ..core.place import ABREAST, Place
+from ..core.place import Place
 from ..core.problem import precision
 from ..core.words import cut, first_line, shown
 from .chunks import Filed, Sliced, flowing, within
 from .cluster import Spread, is_dask, spread
 from .tables import tables
 from .team import Team
+
+LONG = 2  # vectors as long as y that any method needs beside it: a residual, and one on the way to it
 
 
 class Chunks(NamedTuple):
@@ -91,6 +93,7 @@ def chunks(
         )
     if hasattr(source, "__iter__") and not any(hasattr(source, one) for one in ("shape", "keys", "__array__")):
         place, y = flowing(lambda: iter(source), f"the {type(source).__name__}")
+        place.lent = isinstance(source, (list, tuple))
         return Chunks(place, y, None)
     return Chunks(_array(source, rows), None, None)
 
@@ -200,33 +203,61 @@ def placed(X: Any, memory: int) -> Any:
 
     These are maps of larger files, and what would have to be copied: broadcast, strided, of whole numbers.
     """
+    X = _lying(X, memory)
+    return affordable(within(X, memory, _beside(X)), memory) if isinstance(X, Place) else X
+
+
+def _lying(X: Any, memory: int) -> Any:
+    """X as it is, or as a Place."""
     if isinstance(X, Chunks):
         X = X.X
     if is_dask(X):
         return spread(X)[0]
     kind = type(X).__module__.split(".")[0]
     large = type(X) in (np.memmap, np.ndarray) and X.ndim == 2 and 0 not in X.shape and _taken(X) > memory
-    if large or (kind in ("h5py", "zarr") and hasattr(X, "shape")):
-        X = _array(X, None)
-    return affordable(within(X, memory), memory) if isinstance(X, Place) else X
+    return _array(X, None) if large or (kind in ("h5py", "zarr") and hasattr(X, "shape")) else X
 
 
 def affordable(X: Place, memory: int) -> Place:
-    """X, if what has to be in memory at a time can be there; an error, before any work, if that is certain not to."""
-    if isinstance(X, Sliced) and X.unpacked > memory:  # of tables it is a guess, which the plan tells
-        stored = " x ".join(f"{one:,}" for one in X.source.chunks)
+    """X, if what has to be in memory at a time can be there; an error, before any work, if not.
+
+    That is what is read, a part once more, centred or scaled, an answer, its slope and a step, and vectors as long as
+    y. What methods take beside it they are chosen by.
+    """
+    (n, p), most, said = X.shape, int(np.diff(X.starts).max()), f"memory={_mb(memory)}"
+    parts = (0 if X.lent else 4 * X.waiting // 3) + 3 * p * X.dtype.itemsize
+    if X.unpacked + memory // 9 > memory:  # which parts are cut to, if need be
+        enough = 1.13 * (X.unpacked + _beside(X) + 4 * p * X.dtype.itemsize)
         raise ValueError(
-            f"{X.name} is stored in chunks of {stored}, and reading a row unpacks about {X.unpacked / 1e6:,.0f} MB, of "
-            f"memory={memory / 1e6:,.0f} MB: store it in chunks of fewer rows, or allow more memory"
+            f"{X.name} is stored in {X.stored}, and reading a row unpacks about {_mb(X.unpacked)}, of {said}: store it "
+            f"in {X.stored.split(' of ')[0]} of fewer rows, of some 16 MB, or allow memory='{_mb(enough)}'"
         )
-    parts = X.held - X.unpacked * (1 if X.alone else ABREAST)
-    least = parts + 3 * X.shape[1] * X.dtype.itemsize  # the answer, its slope and a step
-    if X.shorter and least > memory:
+    if parts > memory and X.shorter:
         raise ValueError(
-            f"memory={memory / 1e6:,.1f} MB is too little for rows of {X.shape[1]:,} numbers: the shortest chunks of "
-            f"{X.name} and an answer take {least / 1e6:,.1f} MB"
+            f"{said} is too little for rows of {p:,} numbers: the shortest chunks of {X.name} and an answer take "
+            f"{_mb(parts)}"
+        )
+    if parts > memory:
+        raise ValueError(
+            f"{said} is too little for chunks of {most:,} x {p:,} numbers: three of {X.name}, and one that is made of "
+            f"them, take {_mb(parts)}: {X.remedy}, or allow more memory"
+        )
+    need = parts + X.unpacked + LONG * 8 * n
+    if need > memory:
+        raise ValueError(
+            f"{said} is too little for {n:,} rows: vectors as long as y, and what is read at a time of {X.name}, take "
+            f"{_mb(need)}: allow more memory, or take fewer rows"
         )
     return X
+
+
+def _beside(X: Place) -> int:
+    """Bytes of vectors that there are in any case: as long as y, an answer, its slope and a step."""
+    return LONG * 8 * X.shape[0] + 3 * X.shape[1] * X.dtype.itemsize
+
+
+def _mb(size: float) -> str:
+    return f"{size / 1e6:,.0f} MB" if size >= 9.5e6 else f"{size / 1e6:.2g} MB"
 
 
 def _taken(X: np.ndarray) -> int:
@@ -258,9 +289,10 @@ def _needed(X: Place, more: int = 20) -> int:
 
 def gathered(X: Any, memory: int, more: int = 20) -> Any:
     """X in memory, for what needs all rows at once; an error where they, and `more` bytes a number, do not fit."""
-    X = placed(X, memory)
+    X = _lying(X, memory)
     if not isinstance(X, Place):
         return X
+    X = within(X, memory)
     need = _needed(X, more)
     if need > memory:
         raise ValueError(

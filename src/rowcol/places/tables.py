@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -22,7 +22,8 @@ from .heads import NO_NAMES, Head, are_numbers, head_of
 TEXT = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 KINDS = (".parquet", ".arrow", ".feather", *TEXT)
 BUFFER = 1 << 16  # bytes of a Parquet file that are read at a time, of each column
-PAGE = 2_300_000  # bytes that reading a column of Parquet takes, as measured: a page and a dictionary, of 1 MB each
+PEEK = 1 << 14  # bytes that Arrow looks ahead for the head of a page: where pages are shorter, its buffer never empties
+MORE = 50_000  # bytes that reading a column of Parquet takes beside its pages, as measured
 BLOCK = 1 << 20  # bytes of text that are read at a time
 
 Names = tuple[str, ...]
@@ -32,16 +33,21 @@ Group = tuple[Path, int, int]  # a row group: its file, its number, its rows
 class Streamed(Flowing):
     """Tables that are read from beginning to end, in parts of any length."""
 
-    def __init__(self, files: list[Path], names: Names, n: int, rows: int | None, name: str, unpacked: int) -> None:
+    names: Names
+
+    def __init__(
+        self, files: list[Path], names: Names, n: int, rows: int | None, name: str, unpacked: int, stored: str
+    ) -> None:
         super().__init__(self._filled, name, np.float64, starts_of(n, len(names), 8, rows, 1), len(names))
         self.files, self.names, self.unpacked, self.shorter = files, names, unpacked, rows is None
+        self.stored = stored
 
     def _filled(self) -> Iterator[np.ndarray]:
         return filled((batch for path in self.files for batch in batches_of(path, self.names)), self.starts, self.names)
 
     def shortened(self, rows: int) -> Place:
         """The same rows in parts of no more than these."""
-        made = Streamed(self.files, self.names, self.shape[0], rows, self.name, self.unpacked)
+        made = Streamed(self.files, self.names, self.shape[0], rows, self.name, self.unpacked, self.stored)
         made.shorter = True
         return made
 
@@ -59,7 +65,7 @@ class Grouped(Place):
         lengths = [sum(rows for *_, rows in part) for part in self.parted]
         super().__init__(np.float64, np.cumsum([0, *lengths]), streamed.shape[1], streamed.name)
         self.streamed, self.groups, self.shorter = streamed, groups, streamed.shorter
-        self.unpacked = streamed.unpacked
+        self.unpacked, self.stored, self.names = streamed.unpacked, streamed.stored, streamed.names
 
     def part(self, k: int) -> np.ndarray:
         """The numbers of some row groups."""
@@ -105,18 +111,18 @@ def tables(
     if kinds == {".parquet"}:
         place = _parquet(files, names, rows, size, name)
         return place, _whole(files, aims, place.shape[0]) if aims else None, names
-    n, unpacked, targets = 0, 0, []
+    n, unpacked, most, targets = 0, 0, 0, []
     for path in files:
         before = n
         try:
             for batch in batches_of(path, (*names, *aims)):
-                n, unpacked = n + batch.num_rows, max(unpacked, 2 * batch.nbytes)
+                n, unpacked, most = n + batch.num_rows, max(unpacked, 2 * batch.nbytes), max(most, batch.num_rows)
                 targets += [numbers(batch, one) for one in aims]
         except (pa.ArrowException, OSError) as wrong:
             raise ValueError(_said(path, wrong, before, size)) from wrong
     if not n:
         raise ValueError(f"{files[0].name} has names but no rows")
-    place = Streamed(files, names, n, rows, name, unpacked)
+    place = Streamed(files, names, n, rows, name, unpacked, f"batches of {most:,} rows")
     return place, np.concatenate(targets) if aims else None, names
 
 
@@ -147,12 +153,37 @@ def _parquet(files: list[Path], names: Names, rows: int | None, size: int, name:
             if longest is not None and longest.num_rows > most:
                 most, wanted = longest.num_rows, set(names)
                 found = (longest.column(j) for j in range(longest.num_columns))
-                sizes = [one.total_uncompressed_size for one in found if one.path_in_schema in wanted]
-                unpacked = 2 * PIECE + sum(min(int(1.25 * one), PAGE) + BUFFER for one in sizes)
+                with open(path, "rb") as raw:
+                    batch = min(8 * len(names) * most, PIECE)
+                    unpacked = 2 * batch + sum(_held(raw, one) for one in found if one.path_in_schema in wanted)
     if not groups:
         raise ValueError(f"{files[0].name} has names but no rows")
-    streamed = Streamed(files, names, sum(length for *_, length in groups), rows, name, unpacked)
+    stored = f"row groups of {most:,} rows"
+    streamed = Streamed(files, names, sum(length for *_, length in groups), rows, name, unpacked, stored)
     return streamed if most > (size if rows else 4 * size) else Grouped(streamed, groups, size)
+
+
+def _held(file: BinaryIO, column: Any) -> int:
+    """Bytes that Arrow holds while it reads a column of a row group, from the heads of its first pages.
+
+    The dictionary, once more unpacked or the page that is read, and what is read ahead; a quarter for what the
+    allocator leaves between them. Pages are of a length, more or less.
+    """
+    whole = column.total_uncompressed_size
+    dictionary = _page(file, column.dictionary_page_offset, whole) if column.has_dictionary_page else 0
+    page = _page(file, column.data_page_offset, whole)
+    buffer = BUFFER if page >= PEEK else 3 * column.total_compressed_size // 2
+    return int(1.25 * (dictionary + max(dictionary, page) + buffer + min(MORE, whole)))
+
+
+def _page(file: BinaryIO, where: int, whole: int) -> int:
+    """Bytes of a page, unpacked: the second number of its head, in as many bytes as it takes. All, where unclear."""
+    file.seek(max(where, 0))
+    head = file.read(24)
+    kind, size = re.match(rb"\x15.\x15([\x80-\xff]{0,4}[\x00-\x7f])", head, re.S), 0
+    for byte in reversed(kind[1] if kind else b""):
+        size = size << 7 | byte & 127
+    return min(size >> 1, whole) or whole
 
 
 def _whole(files: list[Path], aims: Names, n: int) -> np.ndarray:
