@@ -242,6 +242,8 @@ def walked(part: Any, pool: Any, number: int, beta: np.ndarray, seed: int, rows:
 
 def _dot(a: np.ndarray, b: np.ndarray, lam: np.ndarray) -> np.ndarray:
     """Re⟨a, Λb⟩ of every right-hand side. Not by BLAS, whose sums may depend on its threads."""
+    if not lam.any():  # nothing, however far α has gone, as it does where no β fits
+        return np.zeros(len(a))
     if lam.ndim:
         return np.einsum("qi,qi,i->q", a.conj(), b, lam).real
     return float(lam) * np.einsum("qi,qi->q", a.conj(), b).real
