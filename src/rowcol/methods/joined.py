@@ -61,7 +61,7 @@ class Rows:
     y: np.ndarray  # (q, rows)
     weight: np.ndarray | None
     alpha: np.ndarray  # (q, rows)
-    moves: np.ndarray  # (MOVES, q, rows)
+    moves: list[np.ndarray]  # MOVES of (q, rows)
     ahead: tuple[int, np.ndarray, Move] | None = None  # of the last walk: its number, what α would move by
 
 
@@ -206,24 +206,25 @@ def begun(part: Any, k: int, bare: Problem, ids: np.ndarray, y: Any, weight: Any
     y = y if np.array_equal(ids, np.arange(len(y))) else y[ids]
     alpha = np.zeros(y.shape, y.dtype) if alpha is None else alpha
     moves = np.zeros((MOVES, *y.shape), y.dtype) if moves is None else moves
-    return Rows(k, bare, np.ascontiguousarray(y), weight, alpha, moves)
+    return Rows(k, bare, np.ascontiguousarray(y), weight, alpha, list(moves))
 
 
 def changed(part: Any, rows: Rows, change: Combined | np.ndarray) -> Rows | None:
     """After a combination, or with some right-hand sides only; None if the move is not known, nor how it was made."""
     if not isinstance(change, Combined):
         some = bare_of(rows.bare._replace(y=rows.y), np.flatnonzero(change))
-        alpha, moves = rows.alpha[change], rows.moves[:, change]
+        alpha, moves = rows.alpha[change], [one[change] for one in rows.moves]
         return replace(rows, bare=some, y=rows.y[change], alpha=alpha, moves=moves, ahead=None)
     if rows.ahead is None or rows.ahead[0] != change.walk:
         if change.beta is None:
             return None
         walked(part, None, change.walk, change.beta, change.seed, rows)
         assert rows.ahead is not None
-    best = change.best
-    onward = best[:, rows.k, None] * rows.ahead[1] + np.einsum("qa,aqi->qi", best[:, -MOVES:], rows.moves)
-    moves = np.concatenate([onward[None], rows.moves[:-1]])
-    return replace(rows, alpha=rows.alpha + onward, moves=moves, ahead=None)
+    best = change.best[:, :, None]
+    onward = best[:, rows.k] * rows.ahead[1]
+    for i, move in enumerate(rows.moves):
+        onward += best[:, i - MOVES] * move
+    return replace(rows, alpha=rows.alpha + onward, moves=[onward, *rows.moves[:-1]], ahead=None)
 
 
 def walked(part: Any, pool: Any, number: int, beta: np.ndarray, seed: int, rows: Rows) -> Move:
@@ -231,17 +232,21 @@ def walked(part: Any, pool: Any, number: int, beta: np.ndarray, seed: int, rows:
     if rows.ahead is None or rows.ahead[0] != number:
         tally, alpha, after = walk(part, pool, rows.bare, beta, seed, 1, rows.y, rows.weight, rows.alpha)
         d, w = alpha - rows.alpha, rows.weight
-        lam: Any = rows.bare.alpha
+        lam = np.array(rows.bare.alpha)
         lam = lam if w is None else np.divide(lam, w, out=np.zeros_like(w), where=w > 0)
-        across = np.array([_real(d, lam * one) for one in rows.moves])
-        among = np.array([[_real(a, lam * b) for b in rows.moves] for a in rows.moves])
-        rows.ahead = number, d, Move(tally, after - beta, _real(d, lam * d), across, among)
+        across = np.array([_dot(d, one, lam) for one in rows.moves])
+        among = np.array([[_dot(a, b, lam) for b in rows.moves] for a in rows.moves])
+        rows.ahead = number, d, Move(tally, after - beta, _dot(d, d, lam), across, among)
     return rows.ahead[2]
 
 
-def _real(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Re⟨a, b⟩ of every right-hand side."""
-    return np.add.reduce(np.real(a.conj() * b), axis=1)
+def _dot(a: np.ndarray, b: np.ndarray, lam: np.ndarray) -> np.ndarray:
+    """Re⟨a, Λb⟩ of every right-hand side. Not by BLAS, whose sums may depend on its threads."""
+    if not lam.any():  # nothing, however far α has gone, as it does where no β fits
+        return np.zeros(len(a))
+    if lam.ndim:
+        return np.einsum("qi,qi,i->q", a.conj(), b, lam).real
+    return float(lam) * np.einsum("qi,qi->q", a.conj(), b).real
 
 
 def _alpha(part: Any, pool: Any, which: np.ndarray, rows: Rows) -> np.ndarray:
@@ -249,7 +254,7 @@ def _alpha(part: Any, pool: Any, which: np.ndarray, rows: Rows) -> np.ndarray:
 
 
 def _all(part: Any, pool: Any, rows: Rows) -> np.ndarray:
-    return np.concatenate([rows.alpha[None], rows.moves])
+    return np.stack([rows.alpha, *rows.moves])
 
 
 def _beside(part: Any, pool: Any, which: np.ndarray, f: Any, *rest: Any) -> Any:
