@@ -503,3 +503,28 @@ def test_columns_in_another_order_than_fitted_are_refused(client):
     with pytest.raises(ValueError, match=r"X has column 'b' where 'a' was fitted"):
         model.predict(there[["b", "a", "c"]])
     assert not hasattr(model.fit(da.from_array(X, chunks=(700, -1)), y), "feature_names_in_")
+
+
+@pytest.mark.parametrize(
+    "model", [rowcol.RidgeCV(), rowcol.KernelRidge(gamma=0.1), rowcol.RidgeClassifier(), rowcol.KernelRidgeClassifier()]
+)
+def test_no_model_takes_columns_in_another_order_than_fitted(client, model):
+    X, y = uneven(n=400, p=3)
+    table = pd.DataFrame(X, columns=["a", "b", "c"])
+    there, y = dd.from_pandas(table, npartitions=3), np.sign(y) if "Classifier" in type(model).__name__ else y
+    model = clone(model).fit(there, y)
+    assert list(model.feature_names_in_) == ["a", "b", "c"]
+    np.testing.assert_allclose(model.predict(there), clone(model).fit(table, y).predict(table), rtol=1e-4, atol=1e-4)
+    with pytest.raises(ValueError, match=r"X has column 'b' where 'a' was fitted"):
+        model.predict(there[["b", "a", "c"]])
+
+
+def test_a_fit_brings_no_dual_here_that_nobody_asked_for(client):
+    X, y = uneven(n=20_000, p=4)
+    place = rowcol.chunks(da.from_array(X, chunks=(5_000, -1))).X
+    model = rowcol.Ridge(alpha=2.0).fit(place, y)
+    assert place.received < 8 * len(y)
+    assert model.dual_coef_ is None
+    left = y - model.predict(X)
+    np.testing.assert_allclose(model.result_.dual, left / 2.0, rtol=1e-6, atol=1e-6)
+    assert place.received > 8 * len(y)

@@ -462,3 +462,16 @@ def test_a_zip_that_is_called_npy_is_refused_in_words(tmp_path):
     for read in (matrix_from, table_from):
         with pytest.raises(ValueError, match="zip"):
             read(tmp_path / "X.npy")
+
+
+@pytest.mark.parametrize("model", [rowcol.Ridge(), rowcol.KernelRidge(gamma=0.1)])
+def test_files_whose_columns_come_in_another_order_are_refused(tmp_path, model):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.standard_normal((300, 3)), columns=["a", "b", "c"]).assign(y=rng.standard_normal(300))
+    table.to_parquet(tmp_path / "t.parquet")
+    X, y, _ = rowcol.chunks(tmp_path / "t.parquet", target="y")
+    model.fit(X, y)
+    want = type(model)(**model.get_params()).fit(table[["a", "b", "c"]], table["y"]).predict(table[["a", "b", "c"]])
+    np.testing.assert_allclose(model.predict(X), want, rtol=1e-4, atol=1e-6)
+    with pytest.raises(ValueError, match=r"X has column 'b' where 'a' was fitted"):
+        model.predict(rowcol.chunks(tmp_path / "t.parquet", columns=["b", "a", "c"]).X)

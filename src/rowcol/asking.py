@@ -23,7 +23,7 @@ from .methods.kernel_routes import ROUTES as KERNEL_ROUTES
 from .methods.log import Log
 from .methods.predict import predict
 from .methods.progress import Bar, Progress
-from .methods.result import Result
+from .methods.result import Result, dual_here
 from .methods.stop import Stop
 from .methods.way import Kept
 
@@ -271,7 +271,7 @@ def start_of(x0: Any, asked: Problem, rows: bool) -> tuple[np.ndarray | None, np
     if x0 is None:
         return _inside(np.zeros((len(asked.y), asked.X.shape[1])), asked), None
     (q, n), p = asked.y.shape, asked.X.shape[1]
-    source, dual = (x0.x, x0.dual if rows else vars(x0).get("dual")) if isinstance(x0, Result) else (x0, None)
+    source, dual = (x0.x, x0.dual if rows else dual_here(x0)) if isinstance(x0, Result) else (x0, None)
     beta = start_array(source)
     if np.iscomplexobj(beta) and not np.iscomplexobj(asked.y):
         raise TypeError("x0 is complex but X and y are real")

@@ -20,7 +20,7 @@ from .calibration import Calibration, calibrated, folds_of, in_folds, left_out
 from .classes import Classes
 from .going_on import checkpoints_of
 from .kernel_model import KINDS, KernelModel
-from .validating import check_parameters, validated
+from .validating import check_parameters, names_of, validated
 
 A_COLUMN = 160  # bytes a point: a solve keeps twenty vectors for it
 LOOSE = 1e-3  # folds are solved to this at the most: probabilities are not known to more
@@ -145,8 +145,8 @@ class KernelRidgeClassifier(Classes, KernelModel):
         """
         self._kernel()  # parameters first
         check_parameters(self, kernel=True)
-        X = gathered(X, budget(self.memory))
-        X, y = validated(self, X, y, multi_output=True, **KINDS)
+        columns, X = names_of(X), gathered(X, budget(self.memory))
+        X, y = validated(self, X, y, names=columns, multi_output=True, **KINDS)
         labels, targets, sample_weight = self._posed(y, sample_weight)
         alpha = _penalty(self.alpha, targets)
         if not self.probability:
@@ -187,7 +187,8 @@ class KernelRidgeClassifier(Classes, KernelModel):
     def _decide(self, X: Any) -> np.ndarray:
         X = self._points(X)
         if isinstance(X, Place):
-            return np.concatenate([self._decide(part) for _, part in X.parts()])
+            points = (self._points(part, X.names) for _, part in X.parts())
+            return np.concatenate([self.result_.function(part) for part in points])
         return self.result_.function(X)
 
     @available_if(_with_probability)

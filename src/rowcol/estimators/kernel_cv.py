@@ -26,7 +26,7 @@ from ..places.opening import gathered
 from .kernel_regression import KernelRegression
 from .ladder import Candidate, Ladder, Rung, climbed, results
 from .scoring import folds_of, scorer_of
-from .validating import Regressor, check_parameters, validated, weighed
+from .validating import Regressor, check_parameters, names_of, validated, weighed
 
 log = logging.getLogger(__name__)
 
@@ -166,8 +166,8 @@ class KernelRidgeCV(MultiOutputMixin, Regressor, KernelRegression):
             raise ValueError(f"tune_points must be a whole number of 2 or more, got {shown(self.tune_points)}")
         scales = self._scales(named)
         limit = math.inf if self.max_seconds is None else real_number(self.max_seconds, "max_seconds", above=0.0)
-        X = gathered(X, budget(self.memory))
-        X, y = validated(self, X, y, multi_output=True, y_numeric=True, **self._kinds())
+        columns, X = names_of(X), gathered(X, budget(self.memory))
+        X, y = validated(self, X, y, names=columns, multi_output=True, y_numeric=True, **self._kinds())
         n = X.shape[0]
         given = weighed(sample_weight, n)
         w = np.ones(n) if given is None else weights(given, n)

@@ -26,7 +26,7 @@ from ..methods.costs import budget
 from ..methods.result import Result
 from ..places.opening import placed
 from .going_on import leave
-from .validating import validated
+from .validating import check_columns, take_columns, validated
 
 KINDS: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": (np.float64, np.float32)}
 
@@ -68,9 +68,7 @@ class KernelModel(BaseEstimator):
 
     def _elsewhere(self, X: Place, y: Any) -> np.ndarray:
         """y of points that lie elsewhere, and are judged as they are read."""
-        self.n_features_in_ = X.shape[1]
-        if hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        take_columns(self, X)
         return array_of(y, "y")
 
     def _start(self, shape: tuple[int, ...]) -> Any:
@@ -134,15 +132,14 @@ class KernelModel(BaseEstimator):
         assert self.result_.plan is not None
         return self.result_.plan
 
-    def _points(self, X: Any) -> Any:
-        """New points, validated; those that lie elsewhere as they are."""
+    def _points(self, X: Any, names: tuple | None = None) -> Any:
+        """New points, validated; those that lie elsewhere as they are, and of parts of these the names are given."""
         check_is_fitted(self)
         X = placed(X, budget(self.memory))
         if isinstance(X, Place):
-            if X.shape[1] != self.n_features_in_:
-                raise ValueError(f"X has {X.shape[1]} features, but {self.n_features_in_} were fitted")
+            check_columns(self, X)
             return X
-        return validated(self, X, reset=False, **self._kinds())
+        return validated(self, X, reset=False, names=names, **self._kinds())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -89,10 +89,14 @@ class KernelRegression(KernelModel):
         """
         X = self._points(X)
         if isinstance(X, Place):
-            parts = [self.predict(part, return_bound, return_std) for _, part in X.parts()]
+            points = (self._points(part, X.names) for _, part in X.parts())
+            parts = [self._predicted(part, return_bound, return_std) for part in points]
             together = zip(*parts, strict=True) if return_bound or return_std else [parts]
             found = tuple(np.concatenate(one) for one in together)
             return found if return_bound or return_std else found[0]
+        return self._predicted(X, return_bound, return_std)
+
+    def _predicted(self, X: Any, return_bound: bool, return_std: bool) -> Any:
         values = self.result_.function(X, return_bound=return_bound)
         out = [*values] if return_bound else [values]
         if return_std:

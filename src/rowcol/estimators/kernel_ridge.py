@@ -13,7 +13,7 @@ from ..methods.progress import Progress
 from ..places.opening import with_team
 from .going_on import checkpoints_of, room_of
 from .kernel_life import KernelLife
-from .validating import Regressor, check_parameters, validated, weighed
+from .validating import Regressor, check_parameters, names_of, validated, weighed
 
 
 class KernelRidge(MultiOutputMixin, Regressor, KernelLife):
@@ -164,11 +164,11 @@ class KernelRidge(MultiOutputMixin, Regressor, KernelLife):
         self._kernel()  # parameters first
         check_parameters(self, kernel=True)
         self._kinds()
-        X, team = with_team(X, room_of(self), self.n_centers is not None)
+        names, (X, team) = names_of(X), with_team(X, room_of(self), self.n_centers is not None)
         if isinstance(X, Place):
             y = self._elsewhere(X, y)
         else:
-            X, y = validated(self, X, y, multi_output=True, y_numeric=True, **self._kinds())
+            X, y = validated(self, X, y, names=names, multi_output=True, y_numeric=True, **self._kinds())
         start = self._start(y.shape)
         if self.n_centers is not None:  # the centres may be others: f itself is the start
             last = getattr(self, "dual_coef_", None)

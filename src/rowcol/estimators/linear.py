@@ -14,12 +14,12 @@ from ..core.place import Place
 from ..core.problem import array_of, numbers_of, penalties
 from ..methods.costs import BY_LINES, budget
 from ..methods.errors import covariance
-from ..methods.result import Result
+from ..methods.result import Result, dual_here
 from ..methods.stream import Stream, absorb, stream
 from ..places.opening import placed
 from ..solving import solve
 from .going_on import checkpoints_of, leave, room_of
-from .validating import Regressor, check_parameters, validated, weighed
+from .validating import Regressor, check_columns, check_parameters, take_columns, validated, weighed
 
 KINDS = {"accept_sparse": ("csr", "csc"), "dtype": (np.float64, np.float32)}
 
@@ -68,10 +68,7 @@ class Linear:
 
     def _elsewhere(self: Any, X: Place, y: Any) -> np.ndarray:
         """y of an X in parts, whose rows are judged as they are read."""
-        self.n_features_in_ = X.shape[1]
-        vars(self).pop("feature_names_in_", None)
-        if X.names is not None:
-            self.feature_names_in_ = np.array(X.names, dtype=object)
+        take_columns(self, X)
         if getattr(self, "covariance", False):
             raise ValueError("covariance=True needs X in memory: leave it out")
         if getattr(self, "positive", False):
@@ -82,11 +79,11 @@ class Linear:
         self.result_ = results[0] if len(results) == 1 else tuple(results)
         whole = results[0]
         if len(results) == 1:
-            coef, dual, intercept = whole.x, whole.dual, whole.intercept
+            coef, dual, intercept = whole.x, dual_here(whole), whole.intercept
         else:
             order = np.argsort(np.concatenate(columns))
             coef = np.hstack([r.x for r in results])[:, order]
-            duals = [r.dual for r in results if r.dual is not None]
+            duals = [dual for dual in map(dual_here, results) if dual is not None]
             dual = np.hstack(duals)[:, order] if len(duals) == len(results) else None
             intercept = np.concatenate([r.intercept for r in results])[order] if self.fit_intercept else None
         self.coef_ = coef.T if many else coef
@@ -103,21 +100,14 @@ class Linear:
             if not np.abs(last.x).max(initial=0.0) <= 1e100 * np.abs(y).max(initial=1e-200):
                 return None  # of another world
         # α of other rows is no start
-        return last if last.dual is not None and len(last.dual) == X.shape[0] else last.x
+        dual = dual_here(last)
+        return last if dual is not None and len(dual) == X.shape[0] else last.x
 
     def _decide(self: Any, X: Any) -> np.ndarray:
         check_is_fitted(self)
         X = placed(X, budget(getattr(self, "memory", None)))
         if isinstance(X, Place):
-            if X.shape[1] != self.n_features_in_:
-                raise ValueError(f"X has {X.shape[1]} features, but {self.n_features_in_} were fitted")
-            known = getattr(self, "feature_names_in_", None)
-            if X.names is not None and known is not None and tuple(known) != X.names:
-                at = next(j for j, one in enumerate(known) if one != X.names[j])
-                raise ValueError(
-                    f"X has column {X.names[at]!r} where {known[at]!r} was fitted: take columns in the order of "
-                    "feature_names_in_"
-                )
+            check_columns(self, X)
             return np.concatenate(list(X.map(_decided, (self.coef_, self.intercept_))))
         X = validated(self, X, reset=False, **KINDS)
         return _decided(X, None, self.coef_, self.intercept_)

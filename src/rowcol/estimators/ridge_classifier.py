@@ -10,7 +10,7 @@ from ..methods.costs import budget
 from ..places.opening import gathered
 from .classes import Classes
 from .linear import KINDS, Linear
-from .validating import check_parameters, validated
+from .validating import check_parameters, names_of, validated
 
 
 class RidgeClassifier(Classes, Linear, BaseEstimator):
@@ -102,8 +102,8 @@ class RidgeClassifier(Classes, Linear, BaseEstimator):
         self
         """
         check_parameters(self)
-        X = gathered(X, budget(self.memory), 0)
-        X, y = validated(self, X, y, multi_output=True, ensure_all_finite=False, **KINDS)
+        names, X = names_of(X), gathered(X, budget(self.memory), 0)
+        X, y = validated(self, X, y, names=names, multi_output=True, ensure_all_finite=False, **KINDS)
         self._labels, targets, sample_weight = self._posed(y, sample_weight)
         self._solve(X, targets, self.alpha, sample_weight)
         return self

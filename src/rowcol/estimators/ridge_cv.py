@@ -16,7 +16,7 @@ from ..pathing import ridge_path
 from ..places.opening import gathered
 from .linear import KINDS, Linear
 from .scoring import folds_of, scorer_of
-from .validating import Regressor, check_parameters, validated, weighed
+from .validating import Regressor, check_parameters, names_of, validated, weighed
 
 log = logging.getLogger(__name__)
 
@@ -120,8 +120,8 @@ class RidgeCV(MultiOutputMixin, Regressor, Linear, BaseEstimator):
         """
         check_parameters(self)
         alphas = np.atleast_1d(numbers_of(self.alphas, "alphas"))
-        X = gathered(X, budget(self.memory), 0)
-        X, y = validated(self, X, y, multi_output=True, y_numeric=True, **KINDS)
+        names, X = names_of(X), gathered(X, budget(self.memory), 0)
+        X, y = validated(self, X, y, names=names, multi_output=True, y_numeric=True, **KINDS)
         y = np.asarray(y)
         if alphas.ndim != 1 or not alphas.size or not (np.isfinite(alphas).all() and (alphas > 0).all()):
             raise ValueError(f"alphas must be numbers above 0, got {shown(self.alphas)}")

@@ -15,6 +15,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_array, validate_data
 
 from ..asking import how_to
+from ..core.place import Place
 from ..core.problem import array_of, flag, precision, refuse_columns, right_hand_sides, weights
 from ..core.words import cut
 from ..places.cluster import is_dask
@@ -31,8 +32,34 @@ FLAGS = (
 )
 
 
-def validated(model: Any, X: Any, *y: Any, **kinds: Any) -> Any:
-    """As `validate_data` has it: X, or X and y."""
+def names_of(X: Any) -> tuple | None:
+    """Names of the columns of an X in parts, or of what Dask has yet to make one of."""
+    found = X.names if isinstance(X, Place) else getattr(X, "columns", None) if is_dask(X) else None
+    return None if found is None or not all(isinstance(one, str) for one in found) else tuple(found)
+
+
+def take_columns(model: Any, X: Place) -> None:
+    """An X in parts is fitted to: how many columns, and their names where they have any."""
+    model.n_features_in_ = X.shape[1]
+    vars(model).pop("feature_names_in_", None)
+    if X.names is not None:
+        model.feature_names_in_ = np.array(X.names, dtype=object)
+
+
+def check_columns(model: Any, X: Place) -> None:
+    """An error, unless an X in parts has the columns that were fitted, in their order."""
+    if X.shape[1] != model.n_features_in_:
+        raise ValueError(f"X has {X.shape[1]} features, but {model.n_features_in_} were fitted")
+    known: Any = getattr(model, "feature_names_in_", X.names)
+    if X.names is None or tuple(known) == X.names:
+        return
+    have, want = next(pair for pair in zip(X.names, known, strict=True) if pair[0] != pair[1])
+    order = "take columns in the order of feature_names_in_"
+    raise ValueError(f"X has column {have!r} where {want!r} was fitted: {order}")
+
+
+def validated(model: Any, X: Any, *y: Any, names: tuple | None = None, **kinds: Any) -> Any:
+    """As `validate_data` has it: X, or X and y; `names` are those of its columns where X itself has lost them."""
     X, y = _here(X, "X"), tuple(_here(one, "y") for one in y)
     numeric = kinds.get("y_numeric", False)
     if y and numeric and sp.issparse(y[0]):
@@ -41,8 +68,12 @@ def validated(model: Any, X: Any, *y: Any, **kinds: Any) -> Any:
     if y and (numeric or np.ma.isMaskedArray(y[0])):
         _see(y[0], "y")
     try:
-        with np.errstate(over="ignore"):  # what leaves float64 is infinite, and found
+        with np.errstate(over="ignore"), warnings.catch_warnings():  # what leaves float64 is infinite, and found
+            if names is not None:
+                warnings.filterwarnings("ignore", "X does not have valid feature names")
             found = validate_data(model, X, *y, **kinds)
+            if names is not None and kinds.get("reset", True):
+                model.feature_names_in_ = np.array(names, dtype=object)
     except MemoryError:
         raise
     except Exception as wrong:

@@ -337,3 +337,8 @@ class Result:
     def _repr_html_(self) -> str:
         cells = "".join(f"<tr><th>{escape(a)}</th><td>{escape(b)}</td></tr>" for a, b in self._rows())
         return f"<table><caption>rowcol.Result</caption>{cells}</table>"
+
+
+def dual_here(result: Result) -> np.ndarray | None:
+    """`dual`, unless a cluster would have to bring it."""
+    return vars(result).get("dual")
