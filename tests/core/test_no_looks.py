@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
+import rowcol
 from certificates import LAYOUTS, norm
 from rowcol.core.centre import centred
 from rowcol.core.certify import certify, hopeless
@@ -156,3 +157,27 @@ def test_hopeless_where_there_is_no_slope_at_all():
     X, y = np.array([[1.0], [0.0]]), np.array([0.0, 1.0])
     assert hopeless(problem(X, y), products(X), np.zeros(1), 0, 3)
     assert not hopeless(problem(X, y[::-1].copy()), products(X), np.ones(1), 0, 3)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 2.0])
+def test_a_look_at_parts_is_a_look_at_all_of_them(alpha, rng):
+    X, y, beta = rng.standard_normal((90, 7)), rng.standard_normal(90), rng.standard_normal((1, 7))
+    place = rowcol.chunks([X[:40], X[40:41], X[41:]]).X
+    dual = rng.standard_normal((1, 90))
+    for a in (None, dual):
+        found, want = (
+            certify(problem(Z, y, alpha), products(Z), beta, a, np.arange(1), np.full(7, -1.0)) for Z in (place, X)
+        )
+        np.testing.assert_allclose(found.slope, want.slope, rtol=1e-12)
+        np.testing.assert_allclose(found.column2, (X**2).sum(axis=0), rtol=1e-12)
+        for name in ("value", "residual_norm", "gradient_norm"):
+            got, expected = (getattr(one.certificates[0], name) for one in (found, want))
+            assert got == pytest.approx(expected, rel=1e-9)
+        assert (found.residual is None) == (alpha == 0)  # duals are made of it
+
+
+def test_hopeless_is_told_of_parts_too(rng):
+    X = rng.standard_normal((90, 7))
+    place = rowcol.chunks([X[:40], X[40:]]).X
+    for y, expected in ((X @ np.ones(7), False), (rng.standard_normal(90), True)):
+        assert hopeless(problem(place, y), products(place), np.zeros(7), 0, 3) == expected

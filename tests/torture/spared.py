@@ -28,11 +28,15 @@ ASIDE = {
         ("engine/lines", "_line_of", "*"),
         ("engine/lines", "_address", "*"),
         ("engine/lines", "_borrow", "*"),
+        ("engine/lines", "_sum_of_squares", "*"),
+        ("engine/lines", "_sum_of_squares.generate", "*"),
+        ("engine/lines", "_sum_of_squares.generate.summed", "*"),
         ("engine/tiles", "_bits.generate", "*"),
     ],
     "tells the compiler, which plain Python does without: compiled tests would not even start": [
         ("engine/lines", "", "overload(*"),
         ("engine/tiles", "", "overload(*"),
+        ("engine/lines", "_body", 'kind = getattr(kind, "instance_class", kind)'),
         ("engine/alias", "", 'JIT = {"cache": True, "nogil": True}'),
         ("engine/lines", "", 'JIT = {"cache": True, "nogil": True, "fastmath": FAST}'),
         ("engine/tiles", "", 'JIT = {"cache": True, "nogil": True, "fastmath": FAST}'),
@@ -52,7 +56,7 @@ SURVIVE = {
         (
             "core/certify",
             "_certify_kernel",
-            'one = Certificate("gap", value, rounding, 0.0, norm(root * rho[q]), math.nan, bound, left < 3 * d_left)',
+            'one = Certificate("gap", value, rounding, 0.0, lefts[-1], math.nan, bound, left < 3 * d_left)',
         ),
         ("core/certify", "_check_column_norms", "small = column2 <= 1e-280"),
         ("core/certify", "_one", "exhausted = gap < 4 * rounding"),
@@ -161,7 +165,8 @@ SURVIVE = {
         ("core/certify", "hopeless", "if not 0.0 < norm(moved) <= math.inf:"),
     ],
     "a rule of thumb: how long conjugate gradients are asked, and what is called rest": [
-        ("core/certify", "hopeless", "for _ in range(min(max(steps, 20), 2 * min(n, p) + 5)):"),
+        ("core/certify", "hopeless", "many = min(max(steps, 20), 2 * min(n, p) + 5)"),
+        ("core/certify", "hopeless", "for _ in range(many - 1):"),
         ("core/certify", "hopeless", "third = norms[2 * len(norms) // 3]"),
     ],
 }

@@ -378,15 +378,15 @@ def hopeless(problem: Problem, by: Products, beta: np.ndarray, i: int, steps: in
     So they do if no β fits. They do not where rows are slow only: those residuals they take down, or keep taking down.
     """
     n, p = problem.X.shape
+    many = min(max(steps, 20), 2 * min(n, p) + 5)
     if stays(by):
-        many = min(max(steps, 20), 2 * p + 5)
         norms = norms_there(by, problem.y, np.array([i]), beta[None], problem.weight, many)
     else:
         root = np.ones(n) if problem.weight is None else np.sqrt(problem.weight)
         r = root * (problem.y[i] - times(by, beta[None]))
         slope = back(by, root * r)
         direction, norms = slope.copy(), [norm(r)]
-        for _ in range(min(max(steps, 20), 2 * min(n, p) + 5)):
+        for _ in range(many):
             moved, before = root * times(by, direction), norm(slope)
             if not 0.0 < norm(moved) < math.inf:
                 break

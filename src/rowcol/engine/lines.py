@@ -154,10 +154,10 @@ def _borrow(context: Any, builder: Any, signature: Any, args: Any, length: Any) 
 def sum_of_squares(a):
     """Σ|a_j|² in float64, by eight sums side by side and one of the rest: in one order, so a norm has one value."""
     v = np.square(np.ascontiguousarray(a).view(a.real.dtype).astype(np.float64))
-    total = v[: v.size - v.size % 8].reshape(-1, 8).sum(axis=0)
+    total = v[: (eights := v.size // 8 * 8)].reshape(v.size // 8, 8).sum(axis=0)
     for half in (4, 2, 1):
         total = total[:half] + total[half:]
-    return total[0] + (np.cumsum(v[v.size - v.size % 8 :])[-1] if v.size % 8 else 0.0)
+    return total.item() + (np.cumsum(v[eights:])[-1] if v.size > eights else 0.0)
 
 
 @intrinsic
