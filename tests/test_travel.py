@@ -256,3 +256,12 @@ def test_a_dual_by_columns_comes_when_it_is_asked_for(method, client):  # noqa: 
     assert pickle.loads(pickle.dumps(rowcol.solve(place, y, alpha=2.0, method=method))).dual is None
     rows = rowcol.solve(place, y, alpha=2.0, method="rk", x0=alone, tol=1e-3, random_state=0)
     assert rows.passes <= 1
+
+
+def test_an_answer_that_was_left_is_none(monkeypatch):
+    """Dask may take back that it does not want a task: then it must not take some parts for all."""
+    said = iter([True, False, True, True, True, True])
+    monkeypatch.setattr(cluster, "wanted", lambda: next(said))
+    asked = (lambda part, pool: part + 1), [1, 2, 3], None, [(), (), ()], ()
+    assert cluster._asked(*asked) == crew.Forgotten()
+    assert cluster._asked(*asked) == [2, 3, 4]

@@ -349,7 +349,8 @@ def _asked(f: Asked, parts: list, cells: list | None, sliced: list[tuple], share
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # it is found, and said
         beside: list[tuple] = [()] * len(parts) if cells is None else [(cell,) for cell in cells]
         given = zip(parts, beside, mine, strict=True)
-        return [f(part, None, *cell, *shared, *own) for part, cell, own in given if wanted()]
+        found = [f(part, None, *cell, *shared, *own) for part, cell, own in given if wanted()]
+    return found if len(found) == len(parts) else Forgotten()  # should Dask want it after all, it is asked for anew
 
 
 def _fitting(found: Any, want: tuple[int, int], kind: np.dtype, name: str) -> Any:
