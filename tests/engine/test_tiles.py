@@ -69,15 +69,15 @@ def test_shapes_and_bands(shape, constants, truth, dtype):
     for columns in (1, 3):
         v, out = rng.standard_normal((columns, 11)), np.zeros((columns, 11))
         other = np.zeros((columns, 11))
-        w, nothing = v.astype(dtype), np.empty((columns, 0))
+        w, nothing, room = v.astype(dtype), np.empty((columns, 0)), np.full((4 + columns, 4), np.nan, dtype)
         for b in range(3):
             at = slice(4 * b, min(4 * b + 4, 11))
             mine, image = w[:, at], np.zeros((columns, 11 - at.stop))
             common = base, made, T[b], c[b], mine.shape[1], T, c, 11
-            tiles.band(*common, b, b + 1, mine, w, out[:, at], nothing)
+            tiles.band(*common, b, b + 1, mine, w, out[:, at], nothing, room)
             tiles.spend(bent[at, at].copy(), mine, w, 4 * b, other[:, at], nothing)
             if image.size:
-                tiles.band(*common, b + 1, 3, mine, w, out[:, at], image)
+                tiles.band(*common, b + 1, 3, mine, w, out[:, at], image, room)
                 out[:, at.stop :] += image
                 tiles.spend(bent[at, at.stop :].copy(), mine, w, at.stop, other[:, at], other[:, at.stop :])
         assert np.allclose(out, v @ K, rtol=tol, atol=tol * 11)
@@ -163,9 +163,10 @@ def test_every_remainder(width):
             wanted = out + v[:, width:] @ K[width:, :m], image + v[:, :m] @ K[:m, width:]
             alone = out.copy()
             args = base, shape, T[0], c[0], m, T, c, n, 1, len(T), v[:, :m].copy(), v
-            band(*args, alone, np.empty((q, 0)))
+            room = np.full((4 + q, width), np.nan)  # whatever was there before
+            band(*args, alone, np.empty((q, 0)), room)
             np.testing.assert_allclose(alone, wanted[0], rtol=1e-13, atol=1e-13)
-            band(*args, out, image)
+            band(*args, out, image, room)
             np.testing.assert_allclose(out, wanted[0], rtol=1e-13, atol=1e-13)
             np.testing.assert_allclose(image, wanted[1], rtol=1e-13, atol=1e-13)
             for w in {1, n - width}:

@@ -19,10 +19,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..engine.tiles import Absolute, Dot, Ratio, Square, band, bend, fill, spend
+from .aligned import laid, zeros
 from .kernels import Function, Precomputed
 from .problem import array_of
 from .recipes import Kernel, Product, Scaled, Sum
-from .sides import Leaf, Side, leaves_of, points, settle, side_of, some_of, symmetric, tree_error
+from .sides import Leaf, Side, arrived, leaves_of, points, settle, side_of, some_of, symmetric, tree_error
 from .threads import by_threads, spread
 
 WIDE, NARROW = 1024, 512  # points in a tile; narrower where there are few, so that threads have enough to share
@@ -46,6 +47,11 @@ class Gram:
     pool: Executor | None
     team: Any = None  # workers elsewhere that have the same points, and share products
     far: Any = None  # Far, where the points of the right side are not here; nor those of the left, if it is the same
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        left, right = state["left"], state["right"]
+        self.__dict__.update(state, left=arrived(left))
+        self.right = self.left if left is right else arrived(right)
 
     @property
     def symmetric(self) -> bool:
@@ -237,7 +243,7 @@ def product(g: Gram, v: np.ndarray) -> np.ndarray:
     """K v for each row of v, in float64; where both sides are the same points, every tile serves twice."""
     if not v.any():
         return np.zeros((len(v), g.shape[0]))
-    work: np.ndarray = np.ascontiguousarray(v, dtype=g.dtype)
+    work = laid(v, g.dtype)
     if g.far is not None:
         return g.far.product(g, work)
     return bands(g, work, range(len(bands_of(g)) - 1)) if g.team is None else g.team.product(g, work)
@@ -254,7 +260,7 @@ def by_columns(g: Gram, which: np.ndarray, v: np.ndarray) -> np.ndarray:
 def two_ways(g: Gram, u: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """K v and Kᵀ u, where the sides are of different points: every tile serves twice."""
     w, (n, m) = _left_width(g), g.shape
-    u, v = np.ascontiguousarray(u, dtype=g.dtype), np.ascontiguousarray(v, dtype=g.dtype)
+    u, v = laid(u, g.dtype), laid(v, g.dtype)
     make = _fused_band if _fused(g) else _written_band
     out, image = np.empty((len(v), n)), np.zeros((len(v), m))
     for b, (mine, back) in enumerate(shared(g, lambda b: make(g, u, v, b, w, 0), list(range(-(-n // w))))):
@@ -309,10 +315,10 @@ def _fused_band(g: Gram, u: np.ndarray, v: np.ndarray, b: int, w: int, back: int
     image = np.zeros((q, max(m - back * g.width, 0)))
     tile = left.tiles[b], left.offsets[b], count, right.tiles, right.offsets, m
     step = max(128 // q, 1)  # so that no compiled call is long
-    first = b if g.symmetric else 0
+    first, room = b if g.symmetric else 0, zeros((4 + q, g.width), g.dtype)
     for start, stop in pairwise(sorted({*range(first, back, step), *range(back, last, step), min(back, last), last})):
         part = image[:, (start - back) * g.width : (stop - back) * g.width] if start >= back else nothing
-        band(base, shape, *tile, start, stop, mine, v, out, part)
+        band(base, shape, *tile, start, stop, mine, v, out, part, room)
     return out, image
 
 
@@ -335,10 +341,8 @@ def there_and_back(g: Gram, v: np.ndarray, between: Callable[[slice, np.ndarray]
     """Kᵀr for each row of v, r being between(lines, Kv of these lines): every tile is made once, and used both ways."""
     n, m = g.shape
     w, (q, _), nothing = _left_width(g), v.shape, np.empty((len(v), 0))
-    v, image = np.ascontiguousarray(v, dtype=g.dtype), np.zeros((q, m))
-    rooms: np.ndarray = np.empty(
-        (-(-m // g.width), LINES * g.width), g.dtype
-    )  # used again: fresh memory would cost as much again
+    v, image = laid(v, g.dtype), np.zeros((q, m))
+    rooms = zeros((-(-m // g.width), LINES * g.width), g.dtype)  # used again: fresh memory would cost as much again
     for b, start in product_of(range(-(-n // w)), range(0, w, LINES)):
         stop = min(start + LINES, w, n - b * w)
         if stop <= start:
@@ -346,7 +350,7 @@ def there_and_back(g: Gram, v: np.ndarray, between: Callable[[slice, np.ndarray]
         tiles, moved = [_tile(g, b, start, stop, c, room) for c, room in enumerate(rooms)], np.zeros((q, stop - start))
         for c, tile in enumerate(tiles):
             spend(tile, v, v, c * g.width, moved, nothing)
-        r: np.ndarray = np.ascontiguousarray(between(slice(b * w + start, b * w + stop), moved), dtype=g.dtype)
+        r = laid(between(slice(b * w + start, b * w + stop), moved), g.dtype)
         for c, tile in enumerate(tiles):
             spend(tile, r, v, c * g.width, moved, image[:, c * g.width : (c + 1) * g.width])
     return image

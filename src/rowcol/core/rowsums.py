@@ -10,6 +10,7 @@ import numpy as np
 
 from ..engine.gathering import ACROSS, CHAIN, ROWS, gather, look, whole
 from ..engine.lines import BLOCK
+from .aligned import zeros
 
 SEVERAL = 4  # right-hand sides from which on BLAS multiplies them
 
@@ -29,7 +30,7 @@ class RowSums(NamedTuple):
 def row_sums(pieces: Pieces, p: int, y: np.ndarray, about: np.ndarray | None, single: bool) -> RowSums:
     """Of real numbers; products of columns in single precision, if that will do."""
     wide = -(-p // ACROSS) * ACROSS
-    few, G = _aligned((ROWS, wide), np.float32 if single else np.float64), _aligned((wide, wide), np.float64)
+    few, G = zeros((ROWS, wide), np.float32 if single else np.float64), zeros((wide, wide), np.float64)
     slope, column2, total = np.zeros((len(y), p)), np.zeros(p), np.zeros(p)
     c = np.zeros(p) if about is None else about
     own = y if len(y) < SEVERAL else y[:0]
@@ -106,11 +107,3 @@ def readonly(a: np.ndarray) -> np.ndarray:
     a = np.asarray(a).view()
     a.flags.writeable = False
     return a
-
-
-def _aligned(shape: tuple[int, int], kind: type) -> np.ndarray:
-    """Zeros that begin where a line of the cache does."""
-    size = shape[0] * shape[1] * np.dtype(kind).itemsize
-    raw = np.zeros(size + 64, np.uint8)
-    start = -raw.ctypes.data % 64
-    return raw[start : start + size].view(kind).reshape(shape)

@@ -18,6 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..engine.lines import RUN, Dense, Lines, Sparse, Woven, extent, norms, pushes
+from .aligned import zeros
 from .problem import Problem, scaled_bounds
 from .rowsums import readonly
 
@@ -177,9 +178,7 @@ def _table(
     fields: list[Any] = [("diag", "f8"), ("lam", "f8"), ("b", dtype, (q,)), ("x", dtype, (q,))]
     fields += [("low", dtype, (q,)), ("high", dtype, (q,))] if bounded else []
     kind = np.dtype(fields if line is None else [*fields, ("line", line[0], (line[1],))])
-    raw = np.zeros(max(m, 2) * kind.itemsize + 64, np.uint8)
-    start = -raw.ctypes.data % 64
-    return raw[start : start + max(m, 2) * kind.itemsize].view(kind)
+    return zeros(max(m, 2), kind)
 
 
 def packing_pays(view: View) -> bool:

@@ -360,14 +360,15 @@ def spend(tile, v_left, v, at, out, image):
 
 
 @njit(**JIT)
-def band(base, shape, left, c_left, m, tiles, offsets, n, first, last, v_left, v, out, image):
+def band(base, shape, left, c_left, m, tiles, offsets, n, first, last, v_left, v, out, image, room):
     """out[c, i] += Σ_j k(x_i, y_j) v[c, j] for the m points of a tile and all points of the tiles first, ..., last-1.
 
     Where `image` is not empty, every entry is used twice: image[c, j] += Σ_i k(x_i, y_j) v_left[c, i] as well, with j
-    counted from the start of tile `first`.
+    counted from the start of tile `first`. `room`, (4 + columns of v, width), is memory to be used. It should begin
+    where a line of the cache does: what is allocated here does so every other time, and else costs up to a fifth.
     """
     width, q = tiles.shape[2], v.shape[0]
-    t, mine, back = np.empty((4, width), left.dtype), np.empty((q, m), left.dtype), np.empty((q, width), left.dtype)
+    t, mine, back = room[:4], np.empty((q, m), left.dtype), room[4:]
     for b in range(first, last):
         w = min(width, n - b * width)
         right, c_right, u = tiles[b], offsets[b], v[0, b * width : b * width + w]

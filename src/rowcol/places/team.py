@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.aligned import laid
 from ..core.gram import Gram, alone, bands, bands_of, some_columns
 from .crew import Crew
 
@@ -70,4 +71,4 @@ class Team:
 def kernel_product(g: Gram, which: Sequence[int], asked: tuple[np.ndarray, np.ndarray | None]) -> np.ndarray:
     """What rows of tiles add to a product, on a worker."""
     v, columns = asked
-    return bands(g if columns is None else some_columns(g, columns), np.ascontiguousarray(v, dtype=g.dtype), which)
+    return bands(g if columns is None else some_columns(g, columns), laid(v, g.dtype), which)
