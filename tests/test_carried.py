@@ -150,8 +150,8 @@ def test_steps_are_those_of_points_in_memory(where):
         np.testing.assert_allclose(mine.estimate, theirs.estimate, rtol=1e-6)
         np.testing.assert_allclose(there.answers()[0], here.answers()[0], rtol=1e-7, atol=1e-9)
     # what the driver has is, bit for bit, what the workers have
-    pieces = [piece for cell in there.carried.cells for piece in cell.pieces]
-    rows = [rows for seat in there.carried.seats for rows in seat.pieces]
+    pieces = [piece for cell in there.carried.seated.cells for piece in cell.pieces]
+    rows = [rows for seat in there.carried.seated.seats for rows in seat.pieces]
     if where == "apart":
         assert len(rows) == 5
     assert sum(r.stop - r.start for r in rows) == 600
@@ -184,10 +184,10 @@ def test_those_who_come_get_a_share_after_a_look():
     made.advance(9.0, np.inf)
     crew.there = {"a": 1, "b": 1, "c": 1}
     made.advance(9.0, np.inf)
-    assert {seat.worker for seat in made.carried.seats} == {"a", "b"}
+    assert {seat.worker for seat in made.carried.seated.seats} == {"a", "b"}
     made.carried.fresh(0, made.carried.told()["r_w"][0])
     made.advance(9.0, np.inf)
-    assert {seat.worker for seat in made.carried.seats} == {"a", "b", "c"}
+    assert {seat.worker for seat in made.carried.seated.seats} == {"a", "b", "c"}
     assert truly_left(made, X) <= 1e-12
 
 

@@ -214,7 +214,7 @@ def test_an_update_is_cheaper_than_a_fit_and_says_why():
     model.remove_rows(np.arange(30))
     assert model.n_iter_ <= 0.9 * fresh.n_iter_
     same(model, rowcol.KernelRidge(**options).fit(X[30:], y[30:]), teacher(30, 6, 1)[0])
-    F, lower = model._kept.made.F, model._kept.lower  # and F is L⁻¹K(S, X), whatever came and went
+    F, lower = model._kept.made.lines, model._kept.lower  # and F is L⁻¹K(S, X), whatever came and went
     exact = np.linalg.solve(lower, kernels.RBF()(model._kept.points, X[30:])) * np.sqrt(model._kept.made.unit)
     assert np.abs(F - exact).max() < 1e-2
     inner = np.tril(model._kept.made.inner)

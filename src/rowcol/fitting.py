@@ -82,7 +82,7 @@ def _fit(posed_as: Posed, X: Any, how: How, x0: Any, fit_intercept: bool, began:
         if memo is not None and every and choice.route == "pcg" and choice.rank:
             way.preconditioner = moved(memo, posed_as.X, quick, ridge_of(asked), how.memory)
             if way.preconditioner is not None:
-                count = len(way.preconditioner.F)
+                count = len(way.preconditioner.lines)
                 learn(log, way.learned, f"{count:,} pivots, of the last fit and of what changed since, serve again")
         sender = how.team if how.team is not None else posed_as.X
         before = travelled(sender)

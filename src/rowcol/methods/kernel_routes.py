@@ -333,10 +333,8 @@ def _mover(way: Way, choice: Choice, alpha0: np.ndarray | None) -> Mover:
     x = np.zeros_like(asked.y) if alpha0 is None else alpha0.copy()
     r = asked.y.copy()  # of zero; a start is looked at before the first step, and the look tells its own
     multiply = [_by(quick)] if quick is g else [_by(quick), _by(g)]
-    mover = Conjugate(
-        asked, g, "kernel", np.arange(len(x)), x, None, r, way.preconditioner, multiply, spent, math.inf, 0.85
-    )
-    return mover
+    by = None if way.preconditioner is None else way.preconditioner.shared(quick.pool)
+    return Conjugate(asked, g, "kernel", np.arange(len(x)), x, None, r, by, multiply, spent, math.inf, 0.85)
 
 
 def _by(g: Gram) -> Multiply:

@@ -15,9 +15,10 @@ import scipy.linalg
 import scipy.sparse as sp
 
 from ..core.gram import Gram, cross, gram, some_columns, written
+from ..core.lowrank import LowRank, squared
 from ..core.recipes import Kernel, Scaled
 from ..core.sizes import sizes2
-from .pivots import BLOCK, Pivots, accepted, inverted, squared
+from .pivots import BLOCK, Pivots, accepted, inverted
 
 MOST = 256_000_000  # bytes of F that are kept
 WORN = 1 / 3  # of the points: once as many have changed, pivots are drawn anew
@@ -50,13 +51,13 @@ class Memo:
 
 def keep(made: Pivots | None, X: Any, kernel: Kernel, last: Kept | None, changed: Any) -> Kept | None:
     """What to keep of a preconditioner of the points X; None if it is too large, or nothing."""
-    if made is None or not len(made.F) or made.F.nbytes > MOST:
+    if made is None or not isinstance(made.low, LowRank) or not len(made.lines) or made.lines.nbytes > MOST:
         return None
     if last is not None and made.home is last:  # it was moved from there
         share = last.changed + changed.shape[0] / X.shape[0]
         return Kept(replace(made, home=None), made.landmarks, made.lower, last.rank, kernel, share)
-    lower = np.tril(made.F[:, made.which].T.astype(np.float64))
-    return Kept(made, X[made.which], lower, len(made.F), kernel)
+    lower = np.tril(made.lines[:, made.which].T.astype(np.float64))
+    return Kept(made, X[made.which], lower, len(made.lines), kernel)
 
 
 def moved(memo: Memo, X: Any, g: Gram, lam: np.ndarray, memory: int) -> Pivots | None:
@@ -65,10 +66,10 @@ def moved(memo: Memo, X: Any, g: Gram, lam: np.ndarray, memory: int) -> Pivots |
     if kept is None or stay is None or changed is None or not _same(kept.kernel, g.kernel):
         return None
     n, old, k = g.shape[0], int(stay.sum()), kept.rank
-    if kept.changed + changed.shape[0] / n > WORN or 3 * kept.made.F.nbytes > memory:
+    if kept.changed + changed.shape[0] / n > WORN or 3 * kept.made.lines.nbytes > memory:
         return None
     # only those that were drawn stay: landmarks of an earlier change have done their work
-    before, base, lower, unit = kept.made.F[:k], kept.points[:k], kept.lower[:k, :k], kept.made.unit
+    before, base, lower, unit = kept.made.lines[:k], kept.points[:k], kept.lower[:k, :k], kept.made.unit
     fresh: Any = None
     F: np.ndarray = np.empty((k + int(WIDER * k), n), np.float32)
     F[:k, :old] = before if old == stay.size else before[:, stay]
@@ -86,12 +87,12 @@ def moved(memo: Memo, X: Any, g: Gram, lam: np.ndarray, memory: int) -> Pivots |
     grown = np.zeros((len(F), len(F)))
     grown[:k, :k], grown[k:, :k], grown[k:, k:] = lower, G, inner
     passes = (k * (n - old) + (more.size + few.shape[0]) * n) / n**2
-    made = Pivots(F, lam, [], np.empty(len(F), np.int64), kept.made.left, passes, unit)
+    made = Pivots(LowRank(F, len(F)), lam, [], np.empty(len(F), np.int64), kept.made.left, passes, unit)
     made.inner = np.zeros((len(F), len(F)))  # what has changed of FFᵀ, and nothing else, is summed anew
     made.inner[:k, :k] = kept.made.inner[:k, :k] + squared(F[:k, old:]) - squared(before[:, ~stay])
     made.inner[k:, :k], made.inner[k:, k:] = F[k:] @ F[:k].T, squared(F[k:])
-    made = inverted(F, unit * lam.reshape(-1, n), BLOCK * n, made)
-    if not len(made.F):
+    made = inverted(unit * lam.reshape(-1, n), BLOCK * n, made)
+    if not len(made.lines):
         return None
     made.landmarks, made.lower, made.home = base if fresh is None else stacked(base, fresh[more]), grown, kept
     return made

@@ -9,8 +9,6 @@ is made anew from them, by a product with K; nothing else is ever lost.
 from __future__ import annotations
 
 import logging
-import uuid
-from collections import Counter
 from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -23,6 +21,7 @@ from ..core.place import cut, stacked
 from .crew import TRIES, LostError
 from .grounds import Ground, Seat, Step
 from .keeping import Lost
+from .seating import Seated
 
 log = logging.getLogger(__name__)
 
@@ -74,9 +73,7 @@ class There:
         self.ahead: tuple[np.ndarray, Found] | None = None  # the block to come
         self.block: Any = None  # what is to be sent of the block that was met
         self.looked = False
-        self.seats: list[Seat] = []
-        self.seen: dict[str, int] = {}
-        self.cells: list[Any] = []
+        self.seated = Seated(ground, Cell)
         self.turn = 0  # questions since all were given their share
         self.begin(self._carried(self.x, begun(r)))
 
@@ -84,7 +81,8 @@ class There:
         """The workers that are there share this; it travels with the next question."""
         self.x, self.known, self.before = of.x, None, None
         self.ahead = None
-        self.seats, self.cells, self.turn = [], [], 0
+        self.seated.leave()
+        self.turn = 0
         self.changes = [Change("begin", (), (*_thrice(of.x), *_thrice(of.r), of.y, of.lam, of.root))]
 
     @property
@@ -101,7 +99,7 @@ class There:
 
     def meet(self, g: Gram, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The entries of a block, and what z leaves at its points, as the last step told, or as they are asked for."""
-        if self.looked and self.cells and self.ground.crew.workers() != self.seen:
+        if self.looked and self.seated.changed():
             self.begin(self._whole())  # a look is a pass: after it, those who have come since get their share
         if self.ahead is None or not np.array_equal(self.ahead[0], at):
             self.ahead = at, _together([found for _, _, found in self._ask(g, None, at)])
@@ -145,7 +143,8 @@ class There:
             at, (points, r_z, r_w) = self.ahead
             self.ahead = at, Found(points, r_z[mask], r_w[mask])
         if not len(self.y):
-            self.seats, self.cells, self.changes = [], [], []
+            self.seated.leave()
+            self.changes = []
 
     def told(self) -> dict[str, np.ndarray]:
         """All that moves, by name: residuals come here for it."""
@@ -177,7 +176,8 @@ class There:
                 self.known = Sums(*(np.sum([sums[i] for _, sums, _ in found], axis=0) for i in (0, 1)))
                 return found
             if any(one.name == "begin" for one in self.changes):
-                self.seats, self.cells, self.turn = [], [], 0  # what they lost is still here
+                self.seated.leave()  # what they lost is still here
+                self.turn = 0
             else:
                 log.info("a worker was lost, and with it a part of the residual: a product makes it anew")
                 self.begin(self._made_anew())
@@ -194,26 +194,17 @@ class There:
         self, g: Gram, step: Step | None, picks: np.ndarray | None, at: np.ndarray
     ) -> list[tuple[slice, Sums, Any]] | None:
         """None if somebody does not know what was carried."""
-        crew, ground = self.ground.crew, self.ground
-        if not self.cells:
-            self._sit()
         self.turn += 1
-        shared = self.turn, tuple((one.name, one.shared) for one in self.changes), step, ground.tasks
-        common, times = dict[str, Any](), Counter(seat.worker for seat in self.seats)
+        shared = self.turn, tuple((one.name, one.shared) for one in self.changes), step, self.ground.tasks
 
-        def question(i: int, again: bool) -> tuple[str | None, tuple]:
-            if again:  # whoever was asked is gone
-                return None, (None, None, None, None)
-            seat = self.seats[i]
-            if seat.worker not in common:
-                common[seat.worker] = crew.send(shared, seat.worker, times[seat.worker])
-            mine = crew.send([self._own(rows, picks, at) for rows in seat.pieces], seat.worker)
-            return seat.worker, (self.cells[i], ground.given(g, seat), common[seat.worker], mine)
+        def own(seat: Seat) -> list[Own]:
+            return [self._own(rows, picks, at) for rows in seat.pieces]
 
+        answers = self.seated.ask(carried_on, g, shared, own)
+        if answers is None:
+            return None
         found = []
-        for seat, answer in zip(self.seats, crew.ask(carried_on, len(self.seats), question), strict=True):
-            if isinstance(answer, Lost):
-                return None
+        for seat, answer in zip(self.seated.seats, answers, strict=True):
             found += [(rows, *one) for rows, one in zip(seat.pieces, answer, strict=True)]
         return sorted(found, key=lambda one: one[0].start)
 
@@ -223,15 +214,6 @@ class There:
         mine = None if picks is None else picks[slice(*np.searchsorted(picks, (rows.start, rows.stop)))] - rows.start
         changes = [tuple(cut(a, rows) for a in one.sliced) for one in self.changes]
         return Own(first, at[first:stop] - rows.start, mine, changes)
-
-    def _sit(self) -> None:
-        """A cell for everybody who is there, which Dask forgets when it is forgotten here."""
-        client, name = self.ground.crew.client, f"rowcol-cell-{uuid.uuid4().hex}"
-        self.seats, self.seen = self.ground.seats(), self.ground.crew.workers()
-        self.cells = [
-            client.submit(Cell, key=(name, i), pure=False, workers=[seat.worker], allow_other_workers=True)
-            for i, seat in enumerate(self.seats)
-        ]
 
 
 def _thrice(of: Trio) -> tuple[np.ndarray | None, ...]:
