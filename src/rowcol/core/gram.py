@@ -19,8 +19,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..engine.tiles import Absolute, Dot, Ratio, Square, band, bend, fill, spend
-from .aligned import laid, zeros
 from .kernels import Function, Precomputed
+from .memory import Rooms, laid, zeros
 from .problem import array_of
 from .recipes import Kernel, Product, Scaled, Sum
 from .sides import Leaf, Side, arrived, leaves_of, points, settle, side_of, some_of, symmetric, tree_error
@@ -157,6 +157,20 @@ def some_columns(g: Gram, which: np.ndarray) -> Gram:
     return replace(g, left=tuple(left), right=tuple(right), shape=shape, width=width, team=None)
 
 
+def tiles_of(g: Gram, share: range) -> Gram:
+    """The columns of g that lie in these tiles: nothing is copied."""
+    first, stop = share.start * g.width, min(share.stop * g.width, g.shape[1])
+    right = tuple(
+        Side(
+            one.tiles[share.start : share.stop],
+            one.offsets[share.start : share.stop],
+            one.raw if one.raw is None else one.raw[first:stop],
+        )
+        for one in g.right
+    )
+    return replace(g, right=right, shape=(g.shape[0], stop - first))
+
+
 # --- tiles ---------------------------------------------------------------------------------------------------------
 
 
@@ -262,10 +276,11 @@ def two_ways(g: Gram, u: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndar
     w, (n, m) = _left_width(g), g.shape
     u, v = laid(u, g.dtype), laid(v, g.dtype)
     make = _fused_band if _fused(g) else _written_band
-    out, image = np.empty((len(v), n)), np.zeros((len(v), m))
-    for b, (mine, back) in enumerate(shared(g, lambda b: make(g, u, v, b, w, 0), list(range(-(-n // w))))):
+    out, image, rooms = np.empty((len(v), n)), np.zeros((len(v), m)), Rooms()
+    for b, (mine, back) in enumerate(shared(g, lambda b: make(g, u, v, b, w, 0, rooms), list(range(-(-n // w))))):
         out[:, b * w : b * w + mine.shape[1]] = mine
         image += back
+        rooms.free(back)
     return out, image
 
 
@@ -279,15 +294,16 @@ def bands(g: Gram, work: np.ndarray, which: Sequence[int]) -> np.ndarray:
     n, w = g.shape[0], _left_width(g)
     make, start = _fused_band if _fused(g) else _written_band, which[0] * w
     stop = n if g.symmetric else min((which[-1] + 1) * w, n)
-    out = np.zeros((len(work), stop - start))
+    out, rooms = np.zeros((len(work), stop - start)), Rooms()
 
     def band_of(b: int) -> tuple[int, np.ndarray, np.ndarray]:
-        return (b, *make(g, work, work, b, w, b + 1 if g.symmetric else -(-g.shape[1] // g.width)))
+        return (b, *make(g, work, work, b, w, b + 1 if g.symmetric else -(-g.shape[1] // g.width), rooms))
 
     for b, mine, image in shared(g, band_of, list(which)):
         out[:, b * w - start : b * w - start + mine.shape[1]] += mine
         if image.size:
             out[:, (b + 1) * w - start :] += image
+            rooms.free(image)
     return out
 
 
@@ -305,14 +321,16 @@ def shared(g: Gram, f: Callable, items: list) -> Iterable:
     return by_threads(g.pool, f, items) if blas else spread(g.pool, f, items)
 
 
-def _fused_band(g: Gram, u: np.ndarray, v: np.ndarray, b: int, w: int, back: int) -> tuple[np.ndarray, np.ndarray]:
+def _fused_band(
+    g: Gram, u: np.ndarray, v: np.ndarray, b: int, w: int, back: int, rooms: Rooms
+) -> tuple[np.ndarray, np.ndarray]:
     """A row of tiles, times v; and from the tile `back` on also its transpose, times u."""
     leaf, left, right, (n, m) = g.leaves[0], g.left[0], g.right[0], g.shape
     assert leaf.recipe is not None
     base, shape = _base(leaf, g.dtype), leaf.recipe.shape_in(g.dtype)
     count, last, q = min(w, n - b * w), len(right.tiles), len(v)
     out, nothing, mine = np.zeros((q, count)), np.empty((q, 0)), u[:, b * w : b * w + count]
-    image = np.zeros((q, max(m - back * g.width, 0)))
+    image = rooms.zeros(q, max(m - back * g.width, 0))
     tile = left.tiles[b], left.offsets[b], count, right.tiles, right.offsets, m
     step = max(128 // q, 1)  # so that no compiled call is long
     first, room = b if g.symmetric else 0, zeros((4 + q, g.width), g.dtype)
@@ -322,11 +340,13 @@ def _fused_band(g: Gram, u: np.ndarray, v: np.ndarray, b: int, w: int, back: int
     return out, image
 
 
-def _written_band(g: Gram, u: np.ndarray, v: np.ndarray, b: int, w: int, back: int) -> tuple[np.ndarray, np.ndarray]:
+def _written_band(
+    g: Gram, u: np.ndarray, v: np.ndarray, b: int, w: int, back: int, rooms: Rooms
+) -> tuple[np.ndarray, np.ndarray]:
     n, m = g.shape
     count, q = min(w, n - b * w), len(v)
     out = np.zeros((q, count))
-    image, nothing = np.zeros((q, max(m - back * g.width, 0))), np.empty((q, 0))
+    image, nothing = rooms.zeros(q, max(m - back * g.width, 0)), np.empty((q, 0))
     for c in range(b if g.symmetric else 0, -(-m // g.width)):
         j0, j1 = c * g.width, min((c + 1) * g.width, m)
         for start in range(0, count, LINES):

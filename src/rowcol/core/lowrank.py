@@ -7,9 +7,10 @@ that share them or by workers that keep them. What a sum over all columns needs 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.linalg
@@ -75,22 +76,21 @@ class LowRank:
         return self.fallen(self.known - chosen.size, self.known)
 
     def grow(self, lines: np.ndarray, seen: np.ndarray, inverse: np.ndarray) -> None:
-        """What F does not yet know of these lines of K, by threads that have some columns each."""
-        k, n = self.known, lines.shape[1]
+        """What F does not yet know of these lines of K."""
+        k = self.known
         F, out = self.F[:k], self.F[k : k + len(lines)]
 
-        def some(i: int) -> None:
-            at = slice(i, i + step)
+        def some(at: slice) -> None:
             left = lines[:, at] - seen @ F[:, at] if k else lines[:, at]
             np.matmul(inverse, left, out=out[:, at])
 
-        step = max(-(-n // AHEAD), 1)
-        deque(by_threads(self.pool, some, range(0, n, step), 0), maxlen=0)
+        deque(self._sliced(some), maxlen=0)
         self.known = k + len(lines)  # last: what was left in the middle is done again
 
     def fallen(self, first: int, stop: int) -> np.ndarray:
         """By how much these lines of F let the diagonal fall."""
-        return np.einsum("ij,ij->j", self.F[first:stop], self.F[first:stop])
+        F = self.F[first:stop]
+        return np.concatenate(list(self._sliced(lambda at: np.einsum("ij,ij->j", F[:, at], F[:, at]))))
 
     def squared(self) -> np.ndarray:
         """Half of a product."""
@@ -108,17 +108,21 @@ class LowRank:
         return total
 
     def times(self, u: np.ndarray) -> np.ndarray:
-        """Threads have some lines of F each."""
-        step = max(-(-self.known // AHEAD), 1)
-        parts = by_threads(self.pool, lambda i: u @ self.lines[i : i + step].T, range(0, self.known, step), 0)
-        return np.concatenate(list(parts), axis=1, dtype=np.float64)
+        """Sums of what slices have: lines of F, shared out, were read no faster by two threads than by one."""
+        total = np.zeros((len(u), self.known))
+        for part in self._sliced(lambda at: u[:, at] @ self.lines[:, at].T):
+            total += part
+        return total
 
     def back(self, w: np.ndarray) -> np.ndarray:
-        """Threads have some columns each."""
+        """Slice by slice."""
+        return np.concatenate(list(self._sliced(lambda at: w @ self.lines[:, at])), axis=1)
+
+    def _sliced(self, f: Callable[[slice], Any]) -> Iterator[Any]:
+        """f of slices of the columns, which threads share; the same slices for any number of them."""
         n = self.F.shape[1]
         step = max(-(-n // AHEAD), 1)
-        parts = by_threads(self.pool, lambda i: w @ self.lines[:, i : i + step], range(0, n, step), 0)
-        return np.concatenate(list(parts), axis=1)
+        return by_threads(self.pool, f, [slice(i, min(i + step, n)) for i in range(0, n, step)], 0)
 
 
 def squared(F: np.ndarray) -> np.ndarray:

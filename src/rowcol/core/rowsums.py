@@ -10,7 +10,7 @@ import numpy as np
 
 from ..engine.gathering import ACROSS, CHAIN, ROWS, gather, look, whole
 from ..engine.lines import BLOCK
-from .aligned import zeros
+from .memory import zeros
 
 SEVERAL = 4  # right-hand sides from which on BLAS multiplies them
 

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from .aligned import laid, zeros
 from .explain import explain_values
 from .kernels import Function, Polynomial, Precomputed, Sigmoid
+from .memory import laid, zeros
 from .problem import matrix
 from .recipes import Kernel, Product, Recipe, Scaled, Sum
 from .words import shown

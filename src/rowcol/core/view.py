@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..engine.lines import RUN, Dense, Lines, Sparse, Woven, extent, norms, pushes
-from .aligned import zeros
+from .memory import zeros
 from .problem import Problem, scaled_bounds
 from .rowsums import readonly
 

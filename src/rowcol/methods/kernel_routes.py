@@ -19,6 +19,7 @@ from ..core.place import Place
 from ..core.problem import Problem, answer
 from ..core.sampler import sampler as make_sampler
 from ..core.sizes import diagonal
+from ..places.lowrank import low_rank_there
 from .choose import Plan
 from .conjugate import Conjugate, Multiply
 from .kernel import Points, block_size, fresh_blocks, points, ridge_of, whole
@@ -320,7 +321,8 @@ def _mover(way: Way, choice: Choice, alpha0: np.ndarray | None) -> Mover:
                 time.perf_counter() + way.stop.max_seconds / 2 if most is None else math.inf
             )  # the rest is for steps
             lam, at_once = ridge_of(asked), choice.pivots_at_once
-            way.preconditioner = pivots(quick, lam, choice.rank, way.seed, at_once, until, most=most)
+            low = low_rank_there(quick, choice.rank)
+            way.preconditioner = pivots(quick, lam, choice.rank, way.seed, at_once, until, most=most, low=low)
             if way.log is not None:
                 way.log.note("pivots", round(way.preconditioner.passes * g.shape[0]))
             left = way.preconditioner.left

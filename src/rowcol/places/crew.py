@@ -29,6 +29,7 @@ TOGETHER = 16  # answers that are fetched at once, as long as they are short
 SHORT = 4_000_000  # bytes
 NOTED = 1_000  # bytes: of arrays at least this long a worker is told once, and reminded later
 NOTES = 256_000_000  # bytes of them that a worker keeps
+LATER = 0.03  # seconds after which short answers are forgotten
 PATIENCE = 120  # seconds to wait for the first worker
 
 
@@ -66,6 +67,11 @@ class Crew:
             self.client.wait_for_workers(1, timeout=PATIENCE)
             found = self.client.nthreads()
         return dict(sorted(found.items()))
+
+    def memory(self) -> float:
+        """Bytes that all of them may use; infinite, if one may use any."""
+        known = self.client.scheduler_info(n_workers=-1)["workers"]
+        return float(sum(known.get(one, {}).get("memory_limit") or np.inf for one in self.workers()))
 
     def present(self) -> None:
         """Is there anybody to ask? An error that says what to do, if not."""
@@ -116,6 +122,7 @@ class Crew:
         name = f"rowcol-{asked}-{uuid.uuid4().hex}"
         waiting = [self._submit(f, name, k, 0, question) for k in range(count)]
         some: list | None = []
+        done: list[Any] = []
         ends = range(0)
         try:
             for k in range(count):
@@ -127,10 +134,13 @@ class Crew:
                 if isinstance(answer, Forgotten):
                     one, again = waiting[k], [answer]
                     answer = self._insisted(f, name, k, one, question) if insist else (self._fetched([one]) or again)[0]
-                waiting[k] = None  # so that the worker may forget it
                 self.lengths[asked] = weight(answer)
                 self.received += self.lengths[asked]
+                if self.lengths[asked] <= SHORT:
+                    done.append(waiting[k])
+                waiting[k] = None  # so that the worker may forget it
                 yield answer
+            self._forget(done)
         except (Late, KeyboardInterrupt, GeneratorExit):
             self._leave([one for one in waiting if one is not None])
             raise
@@ -165,6 +175,15 @@ class Crew:
         """Nobody waits for these any more: who is at one leaves it after the part it is at (`wanted`)."""
         if futures and self.client.status == "running":
             self.client.cancel(futures)
+
+    def _forget(self, futures: list) -> None:
+        """Short answers may be forgotten, a little later.
+
+        What the client says goes out every 10 ms at most. Said at once, this would hold up the question that follows.
+        """
+        if self.client.status == "running":
+            loop = self.client.loop
+            loop.add_callback(loop.call_later, LATER, futures.clear)
 
     def _fetched(self, futures: list) -> list | None:
         """Their answers; None where one is missing."""

@@ -11,7 +11,21 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ..core.carried import Pace
-from ..core.gram import Gram, alone, bands, bands_of, between, block, cross, product, some_columns, written
+from ..core.gram import (
+    Gram,
+    alone,
+    bands,
+    bands_of,
+    between,
+    block,
+    cross,
+    facing,
+    picked,
+    product,
+    some_columns,
+    tiles_of,
+    written,
+)
 from .cluster import Spread
 from .crew import Crew
 from .team import Team
@@ -41,6 +55,10 @@ class Ground(Protocol):
         """What workers do: how a step moves their rows, and which of a piece's points are picked."""
 
     @property
+    def lines(self) -> Any:
+        """What workers do to make lines of K, of their own columns."""
+
+    @property
     def crew(self) -> Crew:
         """The workers."""
 
@@ -49,6 +67,9 @@ class Ground(Protocol):
 
     def given(self, g: Gram, seat: Seat) -> Any:
         """What a task at that seat is given of the points: as it lies there."""
+
+    def few(self, g: Gram, at: np.ndarray) -> Any:
+        """What of some points is to be sent, so that workers make their lines of K."""
 
     def met(self, g: Gram, at: np.ndarray, points: Any) -> tuple[np.ndarray, Any]:
         """The entries of a block, and what is to be sent of it."""
@@ -64,6 +85,11 @@ class Apart:
     def tasks(self) -> Any:
         """As functions that workers know."""
         return _moved_apart, _points_apart
+
+    @property
+    def lines(self) -> Any:
+        """The points that were sent, against their parts."""
+        return _lines_apart
 
     @property
     def crew(self) -> Crew:
@@ -84,6 +110,10 @@ class Apart:
         """Its parts."""
         return seat.parts
 
+    def few(self, g: Gram, at: np.ndarray) -> Any:
+        """The points."""
+        return replace(alone(picked(g, at)), far=None)
+
     def met(self, g: Gram, at: np.ndarray, points: Any) -> tuple[np.ndarray, Any]:
         """The points of a block are here, as all workers that had some sent them."""
         few = between(replace(alone(g), far=None), points)
@@ -103,6 +133,11 @@ class Shared:
         return _moved_shared, _points_shared
 
     @property
+    def lines(self) -> Any:
+        """Some points against those of their rows of tiles."""
+        return _lines_shared
+
+    @property
     def crew(self) -> Crew:
         """The workers."""
         return self.team.crew
@@ -119,6 +154,10 @@ class Shared:
     def given(self, g: Gram, seat: Seat) -> Any:
         """All points, and which rows of tiles are its own."""
         return self.team.points_at(g, seat.worker), seat.parts
+
+    def few(self, g: Gram, at: np.ndarray) -> Any:
+        """Their numbers."""
+        return at
 
     def met(self, g: Gram, at: np.ndarray, points: Any) -> tuple[np.ndarray, Any]:
         """All points are here, and there."""
@@ -144,6 +183,15 @@ def _moved_apart(given: Any, step: Step) -> list[np.ndarray]:
 def _moved_shared(given: Any, step: Step) -> list[np.ndarray]:
     g, share = given
     return [bands(some_columns(g, step.block), np.ascontiguousarray(step.d, dtype=g.dtype), share)]
+
+
+def _lines_apart(given: Any, few: Gram) -> np.ndarray:
+    return np.concatenate([written(facing(few, part)) for part in given], axis=1)
+
+
+def _lines_shared(given: Any, few: np.ndarray) -> np.ndarray:
+    g, share = given
+    return written(tiles_of(picked(g, few), share))
 
 
 def _points_apart(given: Any, i: int, picks: np.ndarray) -> Any:

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ..core.aligned import laid
 from ..core.gram import Gram, alone, bands, bands_of, some_columns
+from ..core.memory import laid
 from .crew import Crew
 
 
