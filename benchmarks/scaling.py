@@ -1,10 +1,13 @@
 """What a cluster takes: measured on one worker and on two, and foretold for up to 1,000.
 
-    python benchmarks/scaling.py [--rows 2000000] [--columns 100] [--points 60000] [--repeats 3]
+    python benchmarks/scaling.py [--rows 2000000] [--columns 100] [--points 120000] [--repeats 3]
 
 Workers are processes of one thread each on this machine. What the model knows is measured on one of them: how long it
-takes for the work of a round, how long a question takes that asks nothing, and how fast bytes travel. Then it is held
-against two workers, and against the bytes that were counted.
+takes for the work of a round, how long a question takes that asks nothing, alone and among others, and how fast bytes
+travel. Then it is held against two workers, and against the bytes that were counted.
+
+The driver has as many threads as Dask leaves it, which is one: a process that starts workers has OMP_NUM_THREADS=1 from
+then on. With --jobs -1 it has all cores, which it shares with the workers here.
 """
 
 from __future__ import annotations
@@ -12,7 +15,6 @@ from __future__ import annotations
 import argparse
 import math
 import time
-from collections.abc import Callable
 from typing import NamedTuple
 
 import dask.array as da
@@ -28,6 +30,7 @@ class Machine(NamedTuple):
 
     question: float  # seconds that a question and its answer take, by the scheduler and the driver, one after the other
     byte: float  # seconds a byte travels, through the driver's one connection
+    round: float  # seconds besides, from the first question of a round to the last answer
 
 
 class Job(NamedTuple):
@@ -35,7 +38,6 @@ class Job(NamedTuple):
 
     name: str
     work: float  # seconds of one worker, for all of it
-    here: float  # seconds on the driver, which no worker shares
     rounds: float
     sent: float  # bytes a round to every worker
     back: float  # bytes a round from every part
@@ -49,9 +51,9 @@ def travelled(job: Job, workers: int, parts: int) -> tuple[float, float]:
 
 
 def seconds(job: Job, machine: Machine, workers: int, parts: int) -> float:
-    """Work that is shared, work that is not, questions one after the other, and bytes through one connection."""
-    moved = sum(travelled(job, workers, parts))
-    return job.work / workers + job.here + job.rounds * workers * machine.question + moved * machine.byte
+    """Work that is shared, rounds, questions one after the other, and bytes through one connection."""
+    asked = job.rounds * (machine.round + workers * machine.question)
+    return job.work / workers + asked + sum(travelled(job, workers, parts)) * machine.byte
 
 
 def linear_cg(p: int, steps: float, work: float, looks: int = 1) -> Job:
@@ -59,17 +61,29 @@ def linear_cg(p: int, steps: float, work: float, looks: int = 1) -> Job:
 
     The first look is for the lengths of columns. y went there once, in an earlier solve: workers remember it.
     """
-    return Job("least squares, cg", work, 0.0, steps + looks + 1, 8.0 * p, 8.0 * p, 0.0)
+    return Job("least squares, cg", work, steps + looks + 1, 8.0 * p, 8.0 * p, 0.0)
 
 
 def linear_gram(p: int, work: float) -> Job:
     """A Gram matrix of every part, and one of a few rows before; and a look."""
-    return Job("least squares, direct", work, 0.0, 2, 4.0 * p, 4.0 * p * p + 8.0 * p, 8.0 * p * p)
+    return Job("least squares, direct", work, 2, 4.0 * p, 4.0 * p * p + 8.0 * p, 8.0 * p * p)
 
 
-def kernel_pcg(n: int, d: int, products: float, work: float, here: float) -> Job:
-    """All points to every worker in both precisions, then n numbers there and back a product."""
-    return Job("kernel ridge, pcg", work, here, products, 4.0 * n, 8.0 * n, 8.0 * n * d, 12.0 * n * (d + d % 2 + 1))
+def kernel_pcg(n: int, d: int, products: float, steps: float, rank: int, workers: int) -> Job:
+    """All points to every worker in both precisions, then n numbers there and back a product.
+
+    One worker has the driver make the preconditioner, which takes as long; more of them share it. Then every block of
+    pivots and every step have two rounds more.
+    """
+    points, name = 12.0 * n * (d + d % 2 + 1), "kernel ridge, pcg"
+    if workers == 1:
+        return Job(name, 0.0, products, 4.0 * n, 8.0 * n, 8.0 * n * d, points)
+    blocks = rank / 220  # that are kept of 320 drawn
+    rounds = products + 2 * steps + 2 * blocks
+    there = 4.0 * n * products + 4.0 * rank * steps + 2.0 * rank**2 + 4.0 * 220 * rank  # to every worker
+    back = 8.0 * n * products + 8.0 * rank * steps + 4.0 * rank**2  # from every worker
+    once = 8.0 * n * d + 4.0 * n * (steps + blocks) + 2.0 * (320 / 220) * rank**2
+    return Job(name, 0.0, rounds, (there + 4.0 * n * steps / workers) / rounds, back / rounds, once, points)
 
 
 def nothing(part: object, pool: object, v: np.ndarray) -> np.ndarray:
@@ -92,7 +106,8 @@ def probe(place: Place) -> Machine:
     # of vectors that are as long as none before, every part is asked by itself: questions in a row, not one
     question = least(lambda: list(place.map(nothing, (np.zeros(next(lengths)),))), 10) / place.count
     both = least(lambda: list(place.map(nothing, (long,))), 5)
-    return Machine(question, max(both - question, 1e-6) / long.nbytes)
+    alone = np.median([least(lambda: list(place.map(nothing, (np.zeros(1),))), 1) for _ in range(20)])
+    return Machine(question, max(both - alone, 1e-6) / long.nbytes, max(float(alone) - question, 0.0))
 
 
 WORKERS = (1, 10, 100, 1_000)
@@ -102,38 +117,54 @@ def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     asked.add_argument("--rows", type=int, default=2_000_000)
     asked.add_argument("--columns", type=int, default=100)
-    asked.add_argument("--points", type=int, default=60_000)
+    asked.add_argument("--points", type=int, default=120_000)
     asked.add_argument("--features", type=int, default=8)
     asked.add_argument("--parts", type=int, default=16)
     asked.add_argument("--repeats", type=int, default=3, help="by turns; the least counts")
+    asked.add_argument("--jobs", type=int, default=None, help="threads of the driver")
+    asked.add_argument("--only", default="cg,direct,kernel", help="which jobs, with commas between")
     asked = asked.parse_args()
-    crews, runs, local = problems(asked)
+    crews, runs = problems(asked)
     machine = probe(crews[1][2])
-    print(f"a question {1e3 * machine.question:.2f} ms, {1e-9 / machine.byte:.2f} GB/s through the driver", flush=True)
+    print(
+        f"a question {1e3 * machine.question:.2f} ms, a round {1e3 * machine.round:.2f} ms besides, "
+        f"{1e-9 / machine.byte:.2f} GB/s through the driver",
+        flush=True,
+    )
     took = measured(crews, runs, asked.repeats)
-    here = least(local, 2)  # the preconditioner, and little more
-    jobs = {}
-    for name in runs:
-        spent, _, _, result = took[name, 1]
-        bare = {
-            "cg": linear_cg(asked.columns, result.passes, 0.0, len(result.history.certificate)),
-            "direct": linear_gram(asked.columns, 0.0),
-            "kernel": kernel_pcg(asked.points, asked.features, 2 * result.passes, 0.0, min(here, spent / 2)),
-        }[name]
-        jobs[name] = bare._replace(work=max(spent - seconds(bare, machine, 1, parts_of(name, 1, asked.parts)), 0.0))
+
+    def job_of(name: str, workers: int) -> Job:
+        """A job without its work."""
+        result = took[name, 1][3]
+        if name == "cg":
+            return linear_cg(asked.columns, result.passes, 0.0, len(result.history.certificate))
+        if name == "direct":
+            return linear_gram(asked.columns, 0.0)
+        rank = int(38 * asked.points ** (1 / 3))
+        return kernel_pcg(
+            asked.points, asked.features, 2 * (result.passes - rank / asked.points), result.steps, rank, workers
+        )
+
+    def jobs(name: str, workers: int) -> Job:
+        """A job, with as much work as one worker had."""
+        alone = seconds(job_of(name, 1), machine, 1, parts_of(name, 1, asked.parts))
+        return job_of(name, workers)._replace(work=max(took[name, 1][0] - alone, 0.0))
+
     table(["job", "workers", "measured s", "foretold s", "MB to workers", "foretold", "MB back", "foretold"])
     for (name, count), (spent, sent, back, _) in sorted(took.items()):
-        job, parts = jobs[name], parts_of(name, count, asked.parts)
+        job, parts = jobs(name, count), parts_of(name, count, asked.parts)
         foretold = [one / 1e6 for one in travelled(job, count, parts)]
         numbers = [spent, seconds(job, machine, count, parts), sent / 1e6, foretold[0], back / 1e6, foretold[1]]
         print(f"| {job.name} | {count} | " + " | ".join(f"{one:.2f}" for one in numbers) + " |")
     print()
     table(["the same job, a part a worker", *(f"{w:,} worker{'s' * (w > 1)}" for w in WORKERS)])
-    for job in jobs.values():
-        print(f"| {job.name} | " + " | ".join(f"{seconds(job, machine, w, w):.2f} s" for w in WORKERS) + " |")
+    for name in runs:
+        cells = [f"{seconds(jobs(name, w), machine, w, w):.2f} s" for w in WORKERS]
+        print(f"| {jobs(name, 1).name} | " + " | ".join(cells) + " |")
     print()
     table(["as many rows again for every worker", *(f"{w:,} worker{'s' * (w > 1)}" for w in WORKERS)])
-    for job in (jobs["cg"], jobs["direct"]):
+    for name in [name for name in ("cg", "direct") if name in runs]:
+        job = jobs(name, 1)
         grown = [job._replace(work=job.work * w) for w in WORKERS]
         cells = [f"{seconds(one, machine, w, w):.2f} s" for one, w in zip(grown, WORKERS, strict=True)]
         print(f"| {job.name} | " + " | ".join(cells) + " |")
@@ -142,8 +173,8 @@ def main() -> None:
         one.close()
 
 
-def problems(asked: argparse.Namespace) -> tuple[dict, dict, Callable]:
-    """Clusters of one worker and of two with the same data, what is to be solved there, and a preconditioner here."""
+def problems(asked: argparse.Namespace) -> tuple[dict, dict]:
+    """Clusters of one worker and of two with the same data, and what is to be solved there."""
     n, p, m, d = asked.rows, asked.columns, asked.points, asked.features
     rng = np.random.default_rng(0)
     X = da.random.default_rng(0).standard_normal((n, p), chunks=(-(-n // asked.parts), -1))
@@ -155,14 +186,13 @@ def problems(asked: argparse.Namespace) -> tuple[dict, dict, Callable]:
         client = Client(one)
         crews[count] = one, client, rowcol.chunks(X).X, rowcol.chunks(da.from_array(Z, chunks=(-(-m // 8), -1))).X
     linear = {"alpha": 1.0, "tol": 1e-6}
-    # Dask sets OMP_NUM_THREADS=1 here, too, when it starts workers: the driver has the cores while they wait
-    kernel = {"kernel": "rbf", "alpha": 0.1, "tol": 1e-4, "method": "pcg", "random_state": 0, "n_jobs": -1}
+    kernel = {"kernel": "rbf", "alpha": 0.1, "tol": 1e-4, "method": "pcg", "random_state": 0, "n_jobs": asked.jobs}
     runs = {
         "cg": lambda place, points: rowcol.solve(place, y, method="cg", **linear),
         "direct": lambda place, points: rowcol.solve(place, y, method="direct", **linear),
         "kernel": lambda place, points: rowcol.solve(points, t, **kernel),
     }
-    return crews, runs, lambda: rowcol.solve(Z, t, callback=lambda now: True, **kernel)
+    return crews, {name: run for name, run in runs.items() if name in asked.only.split(",")}
 
 
 def measured(crews: dict, runs: dict, repeats: int) -> dict:

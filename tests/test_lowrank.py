@@ -246,6 +246,8 @@ def test_arrays_begin_at_a_line_of_the_cache_wherever_they_come_from():
         assert found.ctypes.data % LINE == 0
         assert found.flags.c_contiguous
         assert laid(found) is found
+        found.flags.writeable = False
+        assert laid(found).flags.writeable
         assert laid(a, np.float32).dtype == np.float32
     X, v = points(), np.random.default_rng(0).standard_normal((1, 700))
     g = gram(RBF(), X, np.float32)

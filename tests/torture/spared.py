@@ -116,7 +116,7 @@ SURVIVE = {
     ],
     "room that is not used": [
         ("engine/tiles", "fill", "t = np.empty((5, w), out.dtype)"),
-        ("engine/tiles", "band", "t, mine, back = np.empty((4, width), left.dtype), np.empty((q, m), left.dtype), *"),
+        ("engine/tiles", "band", "t, mine, back = room[:5], np.empty((q, m), left.dtype), room[4:]"),
         ("engine/tiles", "band", "at = image[c, (b - first) * width : (b + first) * width + w]"),
     ],
     "there is one column here: the first is the last": [

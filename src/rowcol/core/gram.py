@@ -30,6 +30,8 @@ WIDE, NARROW = 1024, 512  # points in a tile; narrower where there are few, so t
 LINES = 256  # of a tile that is written out
 MANY = 384  # features: from here on BLAS makes the bases quicker
 
+Both = tuple[np.ndarray, np.ndarray]  # K v, and Kᵀ u
+
 
 @dataclass(eq=False)
 class Gram:
@@ -159,16 +161,10 @@ def some_columns(g: Gram, which: np.ndarray) -> Gram:
 
 def tiles_of(g: Gram, share: range) -> Gram:
     """The columns of g that lie in these tiles: nothing is copied."""
-    first, stop = share.start * g.width, min(share.stop * g.width, g.shape[1])
-    right = tuple(
-        Side(
-            one.tiles[share.start : share.stop],
-            one.offsets[share.start : share.stop],
-            one.raw if one.raw is None else one.raw[first:stop],
-        )
-        for one in g.right
-    )
-    return replace(g, right=right, shape=(g.shape[0], stop - first))
+    at, rows = slice(share.start, share.stop), slice(share.start * g.width, min(share.stop * g.width, g.shape[1]))
+    raws = [None if one.raw is None else one.raw[rows] for one in g.right]
+    right = tuple(Side(one.tiles[at], one.offsets[at], raw) for one, raw in zip(g.right, raws, strict=True))
+    return replace(g, right=right, shape=(g.shape[0], rows.stop - rows.start))
 
 
 # --- tiles ---------------------------------------------------------------------------------------------------------
@@ -271,7 +267,7 @@ def by_columns(g: Gram, which: np.ndarray, v: np.ndarray) -> np.ndarray:
     return product(some_columns(g, which), v) if g.team is None else g.team.product(g, v, which)
 
 
-def two_ways(g: Gram, u: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def two_ways(g: Gram, u: np.ndarray, v: np.ndarray) -> Both:
     """K v and Kᵀ u, where the sides are of different points: every tile serves twice."""
     w, (n, m) = _left_width(g), g.shape
     u, v = laid(u, g.dtype), laid(v, g.dtype)
@@ -321,9 +317,7 @@ def shared(g: Gram, f: Callable, items: list) -> Iterable:
     return by_threads(g.pool, f, items) if blas else spread(g.pool, f, items)
 
 
-def _fused_band(
-    g: Gram, u: np.ndarray, v: np.ndarray, b: int, w: int, back: int, rooms: Rooms
-) -> tuple[np.ndarray, np.ndarray]:
+def _fused_band(g: Gram, u: np.ndarray, v: np.ndarray, b: int, w: int, back: int, rooms: Rooms) -> Both:
     """A row of tiles, times v; and from the tile `back` on also its transpose, times u."""
     leaf, left, right, (n, m) = g.leaves[0], g.left[0], g.right[0], g.shape
     assert leaf.recipe is not None
@@ -340,9 +334,7 @@ def _fused_band(
     return out, image
 
 
-def _written_band(
-    g: Gram, u: np.ndarray, v: np.ndarray, b: int, w: int, back: int, rooms: Rooms
-) -> tuple[np.ndarray, np.ndarray]:
+def _written_band(g: Gram, u: np.ndarray, v: np.ndarray, b: int, w: int, back: int, rooms: Rooms) -> Both:
     n, m = g.shape
     count, q = min(w, n - b * w), len(v)
     out = np.zeros((q, count))

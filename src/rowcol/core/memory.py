@@ -23,9 +23,12 @@ def zeros(shape: Any, kind: Any) -> np.ndarray:
 
 
 def laid(a: np.ndarray, kind: Any = None) -> np.ndarray:
-    """`a` of this kind, in the order of C; itself, if it begins at a line."""
+    """`a` of this kind, in the order of C; itself, if it begins at a line and may be written.
+
+    What arrives from another process may not be: that would be another type to compile.
+    """
     kind = a.dtype if kind is None else np.dtype(kind)
-    if a.dtype == kind and a.flags.c_contiguous and a.ctypes.data % LINE == 0:
+    if a.dtype == kind and a.flags.c_contiguous and a.flags.writeable and a.ctypes.data % LINE == 0:
         return a
     out = zeros(a.shape, kind)
     out[...] = a
