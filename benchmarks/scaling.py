@@ -7,7 +7,7 @@ takes for the work of a round, how long a question takes that asks nothing, alon
 travel. Then it is held against two workers, and against the bytes that were counted.
 
 The driver has as many threads as Dask leaves it, which is one: a process that starts workers has OMP_NUM_THREADS=1 from
-then on. With --jobs -1 it has all cores, which it shares with the workers here.
+then on, and the model is of such a driver. With --jobs -1 it has all cores, which it shares with the workers here.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from distributed import Client, LocalCluster
 
 import rowcol
 from rowcol.core.place import Place
+from rowcol.places.lowrank import PACE, PRICE
 
 
 class Machine(NamedTuple):
@@ -72,11 +73,11 @@ def linear_gram(p: int, work: float) -> Job:
 def kernel_pcg(n: int, d: int, products: float, steps: float, rank: int, workers: int) -> Job:
     """All points to every worker in both precisions, then n numbers there and back a product.
 
-    One worker has the driver make the preconditioner, which takes as long; more of them share it. Then every block of
-    pivots and every step have two rounds more.
+    One worker has the driver make the preconditioner, which takes as long; more of them share it, if that saves more
+    than it costs. Then every block of pivots and every step have two rounds more.
     """
     points, name = 12.0 * n * (d + d % 2 + 1), "kernel ridge, pcg"
-    if workers == 1:
+    if 2.0 * n * rank**2 / PACE * (1 - 1 / workers) <= PRICE:
         return Job(name, 0.0, products, 4.0 * n, 8.0 * n, 8.0 * n * d, points)
     blocks = rank / 220  # that are kept of 320 drawn
     rounds = products + 2 * steps + 2 * blocks
@@ -102,7 +103,7 @@ def least(f, repeats: int) -> float:
 
 def probe(place: Place) -> Machine:
     """Seconds a question, and seconds a byte, on one worker of one thread."""
-    lengths, long = iter(range(1, 11)), np.zeros(2_000_000)
+    lengths, long = iter(range(1, 11)), np.zeros(10_000_000)
     # of vectors that are as long as none before, every part is asked by itself: questions in a row, not one
     question = least(lambda: list(place.map(nothing, (np.zeros(next(lengths)),))), 10) / place.count
     both = least(lambda: list(place.map(nothing, (long,))), 5)
