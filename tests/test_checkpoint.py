@@ -462,20 +462,39 @@ def server():
         one.stdin.close()
 
 
-def killed(server, name, path, moment):
-    """Begin, or go on with, a solve in another process, and kill it a moment after there is a file; did it run?"""
+def begun(server, name, path):
+    """Begin, or go on with, a solve in another process, and wait until there is a file."""
     server.stdin.write(f"{name}|{path}\n")
     server.stdin.flush()
     child = int(server.stdout.readline())
     until = time.monotonic() + 60
     while not path.exists() and time.monotonic() < until:
         time.sleep(0.001)
+    return child
+
+
+def ended(server):
+    """How it ended, once it has."""
+    server.stdin.write("it is dead, or will be\n")
+    server.stdin.flush()
+    return int(server.stdout.readline())
+
+
+def lasting(server, name, path):
+    """How long a solve takes from its first file on, if it is let."""
+    begun(server, name, path)
+    began = time.monotonic()
+    assert ended(server) == 0
+    return time.monotonic() - began
+
+
+def killed(server, name, path, moment):
+    """Kill a solve a moment after there is a file; did it run?"""
+    child = begun(server, name, path)
     time.sleep(moment)
     assert child > 1, "there is one to kill, and not a group of them"
     os.kill(child, signal.SIGKILL)
-    server.stdin.write("it is dead\n")
-    server.stdin.flush()
-    return int(server.stdout.readline()) == signal.SIGKILL
+    return ended(server) == signal.SIGKILL
 
 
 @pytest.mark.parametrize("name", LONG)
@@ -492,7 +511,7 @@ def test_kill_9_at_many_moments(name, server, tmp_path):
 def _killed_often(name, server, tmp_path, times, longest):
     X, y, options = LONG[name]
     whole, moments = rowcol.solve(X, y, **common(options)), np.random.default_rng(7)
-    running = 0
+    running, longest = 0, min(longest, lasting(server, name, tmp_path / "whole"))  # on a quick machine it is short
     for k in range(times):
         path = tmp_path / f"{k // 3}"  # three times the same one, unless it came to its end
         running += killed(server, name, path, longest * moments.random())
