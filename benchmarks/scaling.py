@@ -23,6 +23,7 @@ from distributed import Client, LocalCluster
 
 import rowcol
 from rowcol.core.place import Place
+from rowcol.methods.kernel_routes import PER_CUBE_ROOT
 from rowcol.places.lowrank import PACE, PRICE
 
 
@@ -141,7 +142,7 @@ def main() -> None:
             return linear_cg(asked.columns, result.passes, 0.0, len(result.history.certificate))
         if name == "direct":
             return linear_gram(asked.columns, 0.0)
-        rank = int(38 * asked.points ** (1 / 3))
+        rank = int(PER_CUBE_ROOT * asked.points ** (1 / 3))
         return kernel_pcg(
             asked.points, asked.features, 2 * (result.passes - rank / asked.points), result.steps, rank, workers
         )

@@ -72,7 +72,7 @@ class Near(Spread):
     """Parts around that table."""
 
     def __init__(self, X, crew, rows=130):
-        Place.__init__(self, X.dtype, np.array([*range(0, len(X), rows), len(X)]), X.shape[1])
+        Place.__init__(self, X.dtype, np.array([*range(0, X.shape[0], rows), X.shape[0]]), X.shape[1])
         self.crew, self.room = crew, 24 * X.shape[1] * 250
         self.futures = [X[self.rows(k)] for k in range(self.count)]
         self.settle()

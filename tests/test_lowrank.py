@@ -1,13 +1,16 @@
 """F of the preconditioner, here and on workers: it is what Cholesky says, wherever its columns are, whoever is lost."""
 
 import pickle
+import time
 from dataclasses import replace
 from functools import partial
+from itertools import product as product_of
 
 import dask.array as da
 import numpy as np
 import pytest
 import scipy.linalg
+import scipy.sparse as sp
 from distributed import Client
 from sklearn.metrics.pairwise import rbf_kernel
 
@@ -63,10 +66,11 @@ def made_at(where, X, lam, crew=None, kernel=RBF(length_scale=1.0)):  # noqa: B0
 
 
 def nystrom(X, which, lam, v):
-    """(FᵀF + Λ)⁻¹v, F being L⁻¹K(S, X), in double precision, from scikit-learn's kernel and LAPACK."""
-    K = rbf_kernel(X, gamma=GAMMA)
-    F = scipy.linalg.solve_triangular(np.linalg.cholesky(K[np.ix_(which, which)]), K[which], lower=True)
-    return np.linalg.solve(F.T @ F + np.diag(lam), v)
+    """(FᵀF + Λ)⁻¹v of the points that count, F being L⁻¹K(S, X): in double precision, by scikit-learn and LAPACK."""
+    K, live, out = rbf_kernel(X, gamma=GAMMA), lam > 0, np.zeros(len(v))
+    F = scipy.linalg.solve_triangular(np.linalg.cholesky(K[np.ix_(which, which)]), K[which][:, live], lower=True)
+    out[live] = np.linalg.solve(F.T @ F + np.diag(lam[live]), v[live])
+    return out
 
 
 @pytest.mark.parametrize("where", WHERE)
@@ -82,13 +86,9 @@ def test_it_is_the_preconditioner_that_cholesky_and_lapack_give(where):
         v = rng.standard_normal((len(rows), n))
         found = made(v)
         for one, mine, right in zip(rows, found, v, strict=True):
-            live = one > 0
-            assert not mine[~live].any()
-            K = rbf_kernel(X, gamma=GAMMA)
-            L = np.linalg.cholesky(K[np.ix_(made.which, made.which)])
-            F = scipy.linalg.solve_triangular(L, K[made.which][:, live], lower=True)
-            truth = np.linalg.solve(F.T @ F + np.diag(one[live]), right[live])
-            assert np.linalg.norm(mine[live] - truth) <= 2e-4 * np.linalg.norm(truth)
+            assert not mine[one == 0].any()
+            truth = nystrom(X, made.which, one, right)
+            assert np.linalg.norm(mine - truth) <= 2e-4 * np.linalg.norm(truth)
     assert made.slack.max() == 1.0
 
 
@@ -143,8 +143,9 @@ def test_workers_who_are_lost_time_and_again_are_told_of():
 def test_a_function_and_sparse_points_go_to_workers_as_they_are():
     X, lam = points(), np.full(700, 0.3)
     v = np.random.default_rng(4).standard_normal((1, 700))
-    for where in ("apart", "shared"):
-        made = made_at(where, X, lam, kernel=Function(partial(rbf_kernel, gamma=GAMMA)))
+    function, plain = Function(partial(rbf_kernel, gamma=GAMMA)), RBF(length_scale=1.0)
+    for where, (of, kernel) in product_of(WHERE, ((X, function), (sp.csr_array(X), plain))):
+        made = made_at(where, of, lam, kernel=kernel)
         truth = nystrom(X, made.which, lam, v[0])
         assert np.linalg.norm(made(v)[0] - truth) <= 2e-4 * np.linalg.norm(truth)
 
@@ -227,6 +228,19 @@ def test_a_worker_killed_in_the_middle_changes_nothing(monkeypatch):
     assert made.success
     truth = np.linalg.solve(rbf_kernel(X, gamma=0.5) + 0.5 * np.eye(len(X)), y)
     np.testing.assert_allclose(made.x, truth, atol=1e-6)
+
+
+def test_answers_that_are_done_are_forgotten_and_memory_is_what_workers_say(client):  # noqa: F811
+    _, y, D = job(3_000)
+    place = rowcol.chunks(D).X
+    limits = client.run(lambda dask_worker: dask_worker.memory_manager.memory_limit)
+    assert place.crew.memory() == sum(limits.values())
+    assert rowcol.solve(place, y, alpha=1.0, method="cg", tol=1e-8).success
+    until = time.monotonic() + 10
+    asked = ["normal-part", "look-at-some"]
+    while left := [key for key in list(client.futures) if any(name in str(key) for name in asked)]:
+        assert time.monotonic() < until, left
+        time.sleep(0.01)
 
 
 # --- memory ----------------------------------------------------------------------------------------------------------

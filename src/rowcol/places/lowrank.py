@@ -175,6 +175,5 @@ def low_rank(cell: Cell | None, given: Any, told: Told, own: Any) -> Any:
                 cell.low = LowRank(np.empty((told.rank, lines.shape[1]), np.float32))
             cell.low.grow(lines.astype(np.float32, copy=False), block.seen, block.inverse)
             cell.turn += 1
-        if cell.low is None:
-            raise AssertionError("nothing is asked before a block is there")
+        assert cell.low is not None, "nothing is asked before a block is there"
         return getattr(cell.low, told.name)(*own)
