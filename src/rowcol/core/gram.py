@@ -374,17 +374,17 @@ def written(g: Gram, out: np.ndarray | None = None) -> np.ndarray:
     out = np.empty((n, m), g.dtype) if out is None else out
     if g.far is not None:
         return g.far.written(g, out)
-    w = _left_width(g)
+    w, rooms = _left_width(g), Rooms()
 
     def column(c: int) -> None:
-        for b in range(-(-n // w)):
-            count = min(w, n - b * w)
-            for start in range(0, count, LINES):
-                stop = min(start + LINES, count)
-                out[b * w + start : b * w + stop, c * g.width : (c + 1) * g.width] = _tile(g, b, start, stop, c)
+        room = rooms.some(LINES * g.width, g.dtype)
+        for b, start in product_of(range(-(-n // w)), range(0, w, LINES)):
+            stop = min(start + LINES, w, n - b * w)
+            if stop > start:
+                out[b * w + start : b * w + stop, c * g.width : (c + 1) * g.width] = _tile(g, b, start, stop, c, room)
+        rooms.free(room)
 
-    for _ in shared(g, column, list(range(-(-m // g.width)))):
-        pass
+    list(shared(g, column, list(range(-(-m // g.width)))))
     return out
 
 

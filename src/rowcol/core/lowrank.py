@@ -76,12 +76,13 @@ class LowRank:
         return self.fallen(self.known - chosen.size, self.known)
 
     def grow(self, lines: np.ndarray, seen: np.ndarray, inverse: np.ndarray) -> None:
-        """What F does not yet know of these lines of K."""
+        """What F does not yet know of these lines of K, which are spent: nothing else is made, as new memory is slow."""
         k = self.known
         F, out = self.F[:k], self.F[k : k + len(lines)]
 
         def some(at: slice) -> None:
-            left = lines[:, at] - seen @ F[:, at] if k else lines[:, at]
+            left = lines[:, at]
+            left -= np.matmul(seen, F[:, at], out=out[:, at])  # zeros, while nothing is known
             np.matmul(inverse, left, out=out[:, at])
 
         deque(self._sliced(some), maxlen=0)

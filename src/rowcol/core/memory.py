@@ -36,19 +36,25 @@ def laid(a: np.ndarray, kind: Any = None) -> np.ndarray:
 
 
 class Rooms:
-    """Memory that is used again: on workers, which give it back at once, new memory for every band costs 3 %."""
+    """Memory that is used again: workers of Dask give it back at once, and what is new costs a page fault for 4 kB.
+
+    New memory for every band takes 3 % of a product there, and for every tile two thirds of the time of lines of K.
+    """
 
     def __init__(self) -> None:
         self.rooms: list[np.ndarray] = []
 
-    def zeros(self, q: int, m: int) -> np.ndarray:
-        """(q, m) zeros: in memory that is free, if it is long enough, or in new."""
+    def some(self, size: int, kind: Any = np.float64) -> np.ndarray:
+        """Of so many numbers, whatever they are: memory that is free, if it is long enough, or new."""
         try:
             room = self.rooms.pop()
         except IndexError:
-            room = np.empty(0)
-        room = room if room.size >= q * m else np.empty(q * m)
-        out = room[: q * m].reshape(q, m)
+            room = np.empty(0, kind)
+        return room[:size] if room.size >= size and room.dtype == kind else np.empty(size, kind)
+
+    def zeros(self, q: int, m: int) -> np.ndarray:
+        """(q, m) zeros."""
+        out = self.some(q * m).reshape(q, m)
         out.fill(0.0)
         return out
 
