@@ -9,7 +9,7 @@ from sklearn.metrics import pairwise
 
 import rowcol
 from rowcol import kernels
-from rowcol.core.gram import block, cross, gram, picked, product, some_columns, written
+from rowcol.core.gram import NARROW, WIDE, block, cross, gram, picked, product, some_columns, width_of, written
 from rowcol.core.sides import points
 from rowcol.core.sizes import diagonal
 from rowcol.engine import tiles
@@ -100,13 +100,26 @@ def test_every_remainder_of_points(n):
 
 def test_tiles_of_many_points():
     """Wide tiles, and bands of several."""
-    X = data("", 8 * 1024 + 5, 2)
+    X = data("", 8 * WIDE + 5, 2)
     g = gram(kernels.RBF(), X)
-    assert g.width == 1024
+    assert g.width == WIDE
     v = np.random.default_rng(0).standard_normal((1, len(X)))
-    some = np.array([0, 1023, 1024, 5000, len(X) - 1])
+    some = np.array([0, WIDE - 1, WIDE, 5000, len(X) - 1])
     truth = np.exp(-cdist(X[some], X, "sqeuclidean") / 2) @ v[0]
     assert np.abs(product(g, v)[0, some] - truth).max() < 1e-11
+
+
+def test_features_of_a_tile_are_spread_over_the_cache():
+    """Not 2,048 bytes or a multiple apart, in either precision: they would share a few of its sets."""
+    few = gram(kernels.RBF(), data("", 600, 3))
+    made = [picked(few, np.arange(m)).left[0].tiles.shape[2] for m in range(1, 600, 7)] + [
+        picked(gram(kernels.RBF(), data("", 8 * WIDE, 3)), np.arange(m)).left[0].tiles.shape[2]
+        for m in (508, 510, 512, 700)
+    ]
+    made += [width_of(n, most) for n in (1, 8 * WIDE - 1, 8 * WIDE, 10**6) for most in (64, 512, 516, WIDE)]
+    assert {NARROW, WIDE, 528} <= set(made)
+    assert all(width % 512 for width in made)
+    assert all(width >= m for width, m in zip(made, range(1, 448, 7), strict=False))  # and one tile is enough for a few
 
 
 def test_the_exponential():

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .explain import explain_values
-from .gram import NARROW, WIDE, Gram, alone, between, cross, facing, picked, product, two_ways, written
+from .gram import Gram, alone, between, cross, facing, picked, product, two_ways, width_of, written
 from .kernels import Precomputed
 from .place import ABREAST, Place, stacked
 from .recipes import Kernel
@@ -142,7 +142,7 @@ def bytes_here(place: Place, leaves: int = 1) -> int:
 
 def _width(place: Place) -> int:
     n, d = place.shape
-    return min(WIDE if n >= 8 * WIDE else NARROW, max(TILE // d // 4 * 4, 64))
+    return width_of(n, max(TILE // d // 4 * 4, 64))
 
 
 def grams_of(kernel: Kernel, place: Place, pool: Executor | None) -> Callable[[type], Gram]:

@@ -26,7 +26,8 @@ from .recipes import Kernel, Product, Scaled, Sum
 from .sides import Leaf, Side, arrived, leaves_of, points, settle, side_of, some_of, symmetric, tree_error
 from .threads import by_threads, spread
 
-WIDE, NARROW = 1024, 512  # points in a tile; narrower where there are few, so that threads have enough to share
+WIDE, NARROW = 704, 448  # points in a tile; narrower where there are few, so that threads have enough to share
+SAME = 512  # points: as many times that apart, features come to lie in the same few sets of the first cache
 LINES = 256  # of a tile that is written out
 MANY = 384  # features: from here on BLAS makes the bases quicker
 
@@ -78,10 +79,20 @@ def gram(
     leaves = tuple(settle(one, X, dtype) for one in leaves_of(kernel))
     X = X if some is None else X[some]
     n = X.shape[0]
-    width = WIDE if n >= 8 * WIDE else NARROW
+    width = width_of(n)
     X = symmetric(X) if any(isinstance(leaf.kernel, Precomputed) for leaf in leaves) else X
     sides = tuple(side_of(leaf, X, dtype, width) for leaf in leaves)
     return Gram(kernel, leaves, sides, sides, (n, n), X.shape[1], sp.issparse(X), dtype, width, pool)
+
+
+def width_of(n: int, most: int = WIDE) -> int:
+    """Points in a tile, where there are n, and a tile may have `most`."""
+    return spaced(min(WIDE if n >= 8 * WIDE else NARROW, most))
+
+
+def spaced(width: int) -> int:
+    """The least width from this on that spreads features over the cache: others may take up to twice as long."""
+    return width if width % SAME else width + 16
 
 
 def alone(g: Gram) -> Gram:
@@ -119,7 +130,7 @@ def sides_for(g: Gram, A: Any, width: int) -> tuple[Side, ...]:
 
 def _width_for(g: Gram, many: int) -> int:
     """Tiles no wider than so many points need."""
-    return min(g.width, max(-(-many // 4) * 4, 4))
+    return min(g.width, spaced(max(-(-many // 4) * 4, 4)))
 
 
 def picked(g: Gram, which: np.ndarray) -> Gram:

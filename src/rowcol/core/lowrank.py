@@ -76,7 +76,7 @@ class LowRank:
         return self.fallen(self.known - chosen.size, self.known)
 
     def grow(self, lines: np.ndarray, seen: np.ndarray, inverse: np.ndarray) -> None:
-        """What F does not yet know of these lines of K, which are spent: nothing else is made, as new memory is slow."""
+        """What F does not yet know of these lines of K, which are spent, as new memory is slow."""
         k = self.known
         F, out = self.F[:k], self.F[k : k + len(lines)]
 

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..core.function import KernelFunction
-from ..core.gram import NARROW, WIDE, Gram
+from ..core.gram import Gram, width_of
 from ..core.kernels import Precomputed
 from ..core.recipes import Kernel
 from ..core.sides import Leaf, leaves_of, points, settle, side_of, symmetric
@@ -107,7 +107,7 @@ def _gram(kernel: Kernel, X: Any, dtype: type, told: Any, unpacking: Unpacking) 
     unpacking.allow(len(found) * held_by(X))  # each part has the points laid out for itself
     leaves = tuple(_settled(settle(leaf, X, dtype), one, X, unpacking) for leaf, one in zip(found, told, strict=True))
     n = X.shape[0]
-    width = WIDE if n >= 8 * WIDE else NARROW
+    width = width_of(n)
     X = symmetric(X) if any(isinstance(leaf.kernel, Precomputed) for leaf in leaves) else X
     sides = tuple(side_of(leaf, X, dtype, width) for leaf in leaves)
     return Gram(kernel, leaves, sides, sides, (n, n), X.shape[1], sp.issparse(X), dtype, width, None)
