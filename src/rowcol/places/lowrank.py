@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 SHARE = 0.25  # of the workers' memory: so much F may take
 PACE = 1.2e11  # multiplications and additions a second and thread, in single precision
-PRICE = 0.8  # seconds: two questions more in each of some twenty steps, and two for every block of pivots
+PRICE = 0.6  # seconds: two questions more in each of some twenty steps, and two for every block of pivots, 11 ms each
 
 
 class Block(NamedTuple):
