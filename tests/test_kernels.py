@@ -9,7 +9,8 @@ from sklearn.metrics import pairwise
 
 import rowcol
 from rowcol import kernels
-from rowcol.core.gram import NARROW, WIDE, block, cross, gram, picked, product, some_columns, width_of, written
+from rowcol.core.gram import block, cross, gram, picked, product, some_columns, written
+from rowcol.core.memory import NARROW, WIDE, width_of
 from rowcol.core.sides import points
 from rowcol.core.sizes import diagonal
 from rowcol.engine import tiles

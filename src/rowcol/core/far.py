@@ -16,8 +16,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from .explain import explain_values
-from .gram import Gram, alone, between, cross, facing, picked, product, two_ways, width_of, written
+from .gram import Gram, alone, between, cross, facing, picked, product, two_ways, written
 from .kernels import Precomputed
+from .memory import width_of
 from .place import ABREAST, Place, stacked
 from .recipes import Kernel
 from .sides import Leaf, begun, leaves_of, reach2_of, settled

@@ -20,14 +20,12 @@ import scipy.sparse as sp
 
 from ..engine.tiles import Absolute, Dot, Ratio, Square, band, bend, fill, spend
 from .kernels import Function, Precomputed
-from .memory import Rooms, laid, zeros
+from .memory import Rooms, laid, narrowed, width_of, zeros
 from .problem import array_of
 from .recipes import Kernel, Product, Scaled, Sum
 from .sides import Leaf, Side, arrived, leaves_of, points, settle, side_of, some_of, symmetric, tree_error
 from .threads import by_threads, spread
 
-WIDE, NARROW = 704, 448  # points in a tile; narrower where there are few, so that threads have enough to share
-SAME = 512  # points: as many times that apart, features come to lie in the same few sets of the first cache
 LINES = 256  # of a tile that is written out
 MANY = 384  # features: from here on BLAS makes the bases quicker
 
@@ -85,16 +83,6 @@ def gram(
     return Gram(kernel, leaves, sides, sides, (n, n), X.shape[1], sp.issparse(X), dtype, width, pool)
 
 
-def width_of(n: int, most: int = WIDE) -> int:
-    """Points in a tile, where there are n, and a tile may have `most`."""
-    return spaced(min(WIDE if n >= 8 * WIDE else NARROW, most))
-
-
-def spaced(width: int) -> int:
-    """The least width from this on that spreads features over the cache: others may take up to twice as long."""
-    return width if width % SAME else width + 16
-
-
 def alone(g: Gram) -> Gram:
     """g without threads and workers: to be kept, or sent."""
     return replace(g, pool=None, team=None)
@@ -102,19 +90,19 @@ def alone(g: Gram) -> Gram:
 
 def cross(g: Gram, A: Any) -> Gram:
     """k(a, x) of new points with those of g."""
-    left = sides_for(g, A, _width_for(g, A.shape[0]))
+    left = sides_for(g, A, narrowed(g.width, A.shape[0]))
     return replace(g, left=left, shape=(A.shape[0], g.shape[1]), team=None)
 
 
 def facing(g: Gram, A: Any) -> Gram:
     """k(x, a) of the points on g's left with new ones."""
-    width, m = _width_for(g, A.shape[0]), A.shape[0]
+    width, m = narrowed(g.width, A.shape[0]), A.shape[0]
     return replace(g, right=sides_for(g, A, width), shape=(g.shape[0], m), width=width, team=None, far=None)
 
 
 def between(g: Gram, A: Any) -> Gram:
     """g of these points instead of its own, with the kernel as it was settled."""
-    width, n = _width_for(g, A.shape[0]), A.shape[0]
+    width, n = narrowed(g.width, A.shape[0]), A.shape[0]
     both = sides_for(g, A, width)
     return replace(g, left=both, right=both, shape=(n, n), width=width, team=None, far=None)
 
@@ -128,14 +116,9 @@ def sides_for(g: Gram, A: Any, width: int) -> tuple[Side, ...]:
     return tuple(side_of(leaf, A, g.dtype, width) for leaf in g.leaves)
 
 
-def _width_for(g: Gram, many: int) -> int:
-    """Tiles no wider than so many points need."""
-    return min(g.width, spaced(max(-(-many // 4) * 4, 4)))
-
-
 def picked(g: Gram, which: np.ndarray) -> Gram:
     """Some rows of g."""
-    width = _width_for(g, which.size)
+    width = narrowed(g.width, which.size)
     if g.far is not None:
         return replace(g, left=sides_for(g, g.far.points(which), width), shape=(which.size, g.shape[1]))
     left = tuple(some_of(leaf, side, which, width) for leaf, side in zip(g.leaves, g.left, strict=True))
@@ -157,7 +140,7 @@ def among(g: Gram, which: np.ndarray) -> Gram:
 
 def some_columns(g: Gram, which: np.ndarray) -> Gram:
     """Some columns of g."""
-    width = _width_for(g, which.size)
+    width = narrowed(g.width, which.size)
     if g.far is not None:
         near = sides_for(g, g.far.points(which), width)
         return replace(g, right=near, shape=(g.shape[0], which.size), width=width, far=None)

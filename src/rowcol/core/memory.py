@@ -1,4 +1,4 @@
-"""Memory: arrays that begin where a line of the cache does, and such as are used again.
+"""Memory: arrays that begin where a line of the cache does, such as are used again, and how wide tiles are.
 
 NumPy's begin at any sixteenth byte, and what arrives from another process anywhere. Every vector of 64 bytes that is
 read from there lies on two lines of the cache: products with a kernel matrix take a tenth longer, on workers a fifth.
@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 LINE = 64  # bytes of a line of the cache, and of the longest vector
+WIDE, NARROW = 704, 448  # points in a tile; narrower where there are few, so that threads have enough to share
+SAME = 512  # points: as many times that apart, features come to lie in the same few sets of the first cache
 
 
 def zeros(shape: Any, kind: Any) -> np.ndarray:
@@ -33,6 +35,21 @@ def laid(a: np.ndarray, kind: Any = None) -> np.ndarray:
     out = zeros(a.shape, kind)
     out[...] = a
     return out
+
+
+def width_of(n: int, most: int = WIDE) -> int:
+    """Points in a tile, where there are n, and a tile may have `most`."""
+    return spaced(min(WIDE if n >= 8 * WIDE else NARROW, most))
+
+
+def narrowed(width: int, many: int) -> int:
+    """Tiles no wider than so many points need."""
+    return min(width, spaced(max(-(-many // 4) * 4, 4)))
+
+
+def spaced(width: int) -> int:
+    """The least width from this on that spreads features over the cache: others may take up to twice as long."""
+    return width if width % SAME else width + 16
 
 
 class Rooms:

@@ -19,7 +19,7 @@ What is fast, and why it is written this way (figures: `make speed`):
 - 2^−t is a polynomial and a shift of the exponent, which vectorise; it needs its own, stricter, fast-math flags, as
   reassociation would remove the rounding to an integer by adding and subtracting a large number;
 - sums within a tile are in the precision of the tile, those over tiles in float64;
-- tiles are no multiple of 512 points wide (core/gram.py): features would lie 2,048 bytes apart, or a multiple, in the
+- tiles are no multiple of 512 points wide (core/memory.py): features would lie 2,048 bytes apart, or a multiple, in the
   same few sets of the cache;
 - remainders: the last three lines may be copies of the last point, which count zero times.
 

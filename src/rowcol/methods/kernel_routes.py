@@ -14,7 +14,8 @@ import scipy.sparse as sp
 
 from ..core.certify import certify
 from ..core.far import blocks_of, bytes_here
-from ..core.gram import LINES, WIDE, Gram, among, block, product
+from ..core.gram import LINES, Gram, among, block, product
+from ..core.memory import WIDE
 from ..core.place import Place
 from ..core.problem import Problem, answer
 from ..core.sampler import sampler as make_sampler

@@ -11,8 +11,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..core.function import KernelFunction
-from ..core.gram import Gram, width_of
+from ..core.gram import Gram
 from ..core.kernels import Precomputed
+from ..core.memory import width_of
 from ..core.recipes import Kernel
 from ..core.sides import Leaf, leaves_of, points, settle, side_of, symmetric
 from ..files.plain import Packing, Unpacking
