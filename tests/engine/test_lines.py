@@ -133,7 +133,7 @@ def compiled_fetch(a, i, offset):
     return a[i]
 
 
-@njit
+@njit(fastmath=engine.FAST)  # as those who call it are compiled: what they allow is not to reach its sums
 def compiled_squares(a):
     return engine.sum_of_squares(a)
 

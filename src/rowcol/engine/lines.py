@@ -38,6 +38,7 @@ from numba.np.arrayobj import make_array, populate_array
 
 # Sums may be reordered (so that they vectorise), but NaN stays NaN.
 FAST = {"reassoc", "contract", "nsz"}
+KEPT = ("nsz",)  # no freedom to order or round: what has no flag would be given the caller's
 JIT = {"cache": True, "nogil": True, "fastmath": FAST}
 CACHE_LINE = 64  # bytes
 AHEAD = 8  # steps from a prefetch to its use: 4 is too late, 16 too many in flight
@@ -168,22 +169,21 @@ def _sum_of_squares(typing_context, a):
     def generate(context, builder, signature, args):
         start = _address(context, builder, signature.args[0], args[0], i64(0))
         length = cgutils.unpack_tuple(builder, make_array(signature.args[0])(context, builder, args[0]).shape)[0]
-        eights = builder.and_(count := builder.mul(length, i64(1 if kind is a.dtype else 2)), i64(-8))
+        even = builder.and_(count := builder.mul(length, i64(1 if kind is a.dtype else 2)), i64(-8))
 
-        def summed(first, stop, step, to, given):  # without flags: order and rounding are not LLVM's to choose
+        def summed(first, stop, step, to, given):
             total = cgutils.alloca_once_value(builder, ir.Constant(to, None))
             with cgutils.for_range_slice(builder, first, stop, i64(step), inc=True) as (k, _):
                 at = builder.inttoptr(builder.add(start, builder.mul(k, i64(size))), given.as_pointer())
-                v = builder.load(at, align=size)
-                v = v if size == 8 else builder.fpext(v, to)
-                builder.store(builder.fadd(builder.load(total), builder.fmul(v, v)), total)
+                v = builder.load(at, align=size) if size == 8 else builder.fpext(builder.load(at, align=size), to)
+                builder.store(builder.fadd(builder.load(total), builder.fmul(v, v, flags=KEPT), flags=KEPT), total)
             return builder.load(total)
 
-        total = summed(i64(0), eights, 8, ir.VectorType(double, 8), ir.VectorType(number, 8))
+        total = summed(i64(0), even, 8, ir.VectorType(double, 8), ir.VectorType(number, 8))
         for half in (4, 2, 1):
             sides = (ir.Constant(ir.VectorType(ir.IntType(32), half), [*range(i, i + half)]) for i in (0, half))
-            total = builder.fadd(*(builder.shuffle_vector(total, total, side) for side in sides))
-        return builder.fadd(builder.extract_element(total, i64(0)), summed(eights, count, 1, double, number))
+            total = builder.fadd(*(builder.shuffle_vector(total, total, side) for side in sides), flags=KEPT)
+        return builder.fadd(builder.extract_element(total, i64(0)), summed(even, count, 1, double, number), flags=KEPT)
 
     return types.float64(a), generate
 
@@ -444,8 +444,8 @@ pull_here, push_here = _again(pull), _again(push)  # inlined: on short lines a c
 push_then_pull = _again(push_pull)  # as a call, for use inside one that is inlined: Numba warns of both at once
 
 
-# Compiled code calls the same names; the body is chosen at compile time. Inlined only where it pays.
-_FLAGS = {"jit_options": {"fastmath": FAST}}
+# Compiled code calls the same names; the body is chosen at compile time. By Numba inlined only where it pays.
+_FLAGS = {"jit_options": {"fastmath": FAST, "forceinline": True}}
 _INLINE = {"jit_options": {"fastmath": FAST}, "inline": "always"}
 overload(extent, **_FLAGS)(lambda lines: _body(lines, "extent"))
 overload(norm2, **_FLAGS)(lambda lines, i: _body(lines, "norm2"))

@@ -240,15 +240,18 @@ def _kind(value: Any) -> Any:
     return getattr(value, "instance_class", None)
 
 
-overload(exp2, jit_options={"fastmath": EXACT})(lambda x: _exp2_single if x == types.float32 else _exp2_double)
-overload(add, jit_options={"fastmath": FAST})(lambda base, t, x, y: _body(_kind(base), "add"))
-overload(of, jit_options={"fastmath": FAST})(lambda shape, t: _body(_kind(shape), "of"))
+_FLAGS = {"jit_options": {"fastmath": FAST, "forceinline": True}}
+overload(exp2, jit_options={"fastmath": EXACT, "forceinline": True})(
+    lambda x: _exp2_single if x == types.float32 else _exp2_double
+)
+overload(add, **_FLAGS)(lambda base, t, x, y: _body(_kind(base), "add"))
+overload(of, **_FLAGS)(lambda shape, t: _body(_kind(shape), "of"))
 
 
 # --- one tile --------------------------------------------------------------------------------------------------------
 
 
-@njit(**JIT)
+@njit(**JIT, forceinline=True)
 def bases(base, left, c_left, i, last, right, c_right, w, t):
     """t[r, j] of the points i, ..., i+3 on the left (none beyond `last`) and 0, ..., w-1 on the right."""
     i1, i2, i3 = min(i + 1, last), min(i + 2, last), min(i + 3, last)
@@ -312,7 +315,7 @@ def bend(shape, c_left, c_right, t):
             line[j] = of(shape, a + c_right[j] + line[j])
 
 
-@njit(**JIT)
+@njit(**JIT, forceinline=True)
 def four(t0, t1, t2, t3, i, m, v_left, v, at, mine, back, both):
     """Spend four lines of kernel values on every column c: mine[c, i + r] += Σ_j t_r[j] v[c, at + j], lines below m
     only; and, if `both`, back[c, j] += Σ_r t_r[j] v_left[c, i + r]."""
