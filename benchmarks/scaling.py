@@ -13,8 +13,10 @@ then on, and the model is of such a driver. With --jobs -1 it has all cores, whi
 from __future__ import annotations
 
 import argparse
+import asyncio
 import math
 import time
+from functools import partial
 from typing import NamedTuple
 
 import dask.array as da
@@ -25,6 +27,7 @@ import rowcol
 from rowcol.core.place import Place
 from rowcol.methods.kernel_routes import PER_CUBE_ROOT
 from rowcol.places.lowrank import PACE, PRICE
+from rowcol.places.team import BRIEF
 
 
 class Machine(NamedTuple):
@@ -33,6 +36,8 @@ class Machine(NamedTuple):
     question: float  # seconds that a question and its answer take, by the scheduler and the driver, one after the other
     byte: float  # seconds a byte travels, through the driver's one connection
     round: float  # seconds besides, from the first question of a round to the last answer
+    aside: float  # seconds a question takes that is no task, one after the other
+    beside: float  # seconds besides, of a round of these
 
 
 class Job(NamedTuple):
@@ -45,6 +50,7 @@ class Job(NamedTuple):
     back: float  # bytes a round from every part
     all_back: float  # bytes that come back in all, however many workers and parts
     each: float = 0.0  # bytes to every worker, once
+    asides: float = 0.0  # of the rounds, those that are no tasks
 
 
 def travelled(job: Job, workers: int, parts: int) -> tuple[float, float]:
@@ -54,7 +60,8 @@ def travelled(job: Job, workers: int, parts: int) -> tuple[float, float]:
 
 def seconds(job: Job, machine: Machine, workers: int, parts: int) -> float:
     """Work that is shared, rounds, questions one after the other, and bytes through one connection."""
-    asked = job.rounds * (machine.round + workers * machine.question)
+    asked = (job.rounds - job.asides) * (machine.round + workers * machine.question)
+    asked += job.asides * (machine.beside + workers * machine.aside)
     return job.work / workers + asked + sum(travelled(job, workers, parts)) * machine.byte
 
 
@@ -75,22 +82,28 @@ def kernel_pcg(n: int, d: int, products: float, steps: float, rank: int, workers
     """All points to every worker in both precisions, then n numbers there and back a product.
 
     One worker has the driver make the preconditioner, which takes as long; more of them share it, if that saves more
-    than it costs. Then every block of pivots and every step have two rounds more.
+    than it costs. Then every block of pivots and every step have two rounds more, of which only one a block is a task.
     """
     points, name = 12.0 * n * (d + d % 2 + 1), "kernel ridge, pcg"
+    brief = products * (n * n / 2 / workers * (d + 8) < BRIEF)
     if 2.0 * n * rank**2 / PACE * (1 - 1 / workers) <= PRICE:
-        return Job(name, 0.0, products, 4.0 * n, 8.0 * n, 8.0 * n * d, points)
+        return Job(name, 0.0, products, 4.0 * n, 8.0 * n, 8.0 * n * d, points, brief)
     blocks = rank / 220  # that are kept of 320 drawn
     rounds = products + 2 * steps + 2 * blocks
     there = 4.0 * n * products + 4.0 * rank * steps + 2.0 * rank**2 + 4.0 * 220 * rank  # to every worker
     back = 8.0 * n * products + 8.0 * rank * steps + 4.0 * rank**2  # from every worker
     once = 8.0 * n * d + 4.0 * n * (steps + blocks) + 2.0 * (320 / 220) * rank**2
-    return Job(name, 0.0, rounds, (there + 4.0 * n * steps / workers) / rounds, back / rounds, once, points)
+    asides = brief + 2 * steps + blocks
+    return Job(name, 0.0, rounds, (there + 4.0 * n * steps / workers) / rounds, back / rounds, once, points, asides)
 
 
 def nothing(part: object, pool: object, v: np.ndarray) -> np.ndarray:
     """A question that takes no work."""
     return v[:1]
+
+
+async def answered() -> None:
+    """The same, which is no task."""
 
 
 def least(f, repeats: int) -> float:
@@ -109,7 +122,16 @@ def probe(place: Place) -> Machine:
     question = least(lambda: list(place.map(nothing, (np.zeros(next(lengths)),))), 10) / place.count
     both = least(lambda: list(place.map(nothing, (long,))), 5)
     alone = np.median([least(lambda: list(place.map(nothing, (np.zeros(1),))), 1) for _ in range(20)])
-    return Machine(question, max(both - alone, 1e-6) / long.nbytes, max(float(alone) - question, 0.0))
+    client = place.crew.client
+    (worker,) = client.nthreads()
+
+    async def asides(many: int) -> None:
+        await asyncio.gather(*(client.run(answered, workers=[worker]) for _ in range(many)))
+
+    one, many = (np.median([least(partial(client.sync, asides, k), 1) for _ in range(20)]).item() for k in (1, 11))
+    aside = max(many - one, 0.0) / 10
+    byte, rounds = max(both - alone, 1e-6) / long.nbytes, max(float(alone) - question, 0.0)
+    return Machine(question, byte, rounds, aside, max(one - aside, 0.0))
 
 
 WORKERS = (1, 10, 100, 1_000)
@@ -130,7 +152,8 @@ def main() -> None:
     machine = probe(crews[1][2])
     print(
         f"a question {1e3 * machine.question:.2f} ms, a round {1e3 * machine.round:.2f} ms besides, "
-        f"{1e-9 / machine.byte:.2f} GB/s through the driver",
+        f"{1e-9 / machine.byte:.2f} GB/s through the driver; a question that is no task {1e3 * machine.aside:.2f} ms, "
+        f"a round of these {1e3 * machine.beside:.2f} ms besides",
         flush=True,
     )
     took = measured(crews, runs, asked.repeats)

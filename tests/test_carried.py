@@ -59,7 +59,7 @@ class Table(Crew):
     def submit(self, f, *arguments, **where):
         return f(*arguments)
 
-    def ask(self, f, count, question, named=None):
+    def ask(self, f, count, question, named=None, short=False):
         for k in range(count):
             _, arguments = question(k, False)
             if f is carried_on and self.forgetful and k == count - 1:  # the last one is gone, and is not asked again

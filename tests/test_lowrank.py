@@ -43,7 +43,7 @@ class Seats(Table):
     def memory(self):
         return np.inf
 
-    def ask(self, f, count, question, named=None):
+    def ask(self, f, count, question, named=None, short=False):
         self.asked += 1
         gone = self.asked in self.forgets
         for k in range(count):

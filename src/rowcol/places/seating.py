@@ -44,8 +44,14 @@ class Seated:
             for i, seat in enumerate(self.seats)
         ]
 
-    def ask(self, f: Callable, g: Gram, shared: Any, own: Callable[[Seat], Any]) -> list[Any] | None:
-        """f(cell, points, shared, own) of every seat; None if somebody is gone, or has lost what was there."""
+    def ask(
+        self, f: Callable, g: Gram, shared: Any, own: Callable[[Seat], Any], short: bool = False
+    ) -> list[Any] | None:
+        """f(cell, points, shared, own) of every seat; None if somebody is gone, or has lost what was there.
+
+        `short`: it takes little, so that it need be no task, once all have answered one.
+        """
+        short = short and bool(self.cells)
         self.sit()
         crew, common = self.ground.crew, dict[str, Any]()
         times = Counter(seat.worker for seat in self.seats)
@@ -60,7 +66,7 @@ class Seated:
             return seat.worker, (self.cells[i], self.ground.given(g, seat), common[seat.worker], mine)
 
         answers = []
-        for answer in crew.ask(f, len(self.seats), question):
+        for answer in crew.ask(f, len(self.seats), question, short=short):
             if isinstance(answer, Lost):
                 return None
             answers.append(answer)

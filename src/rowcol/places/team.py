@@ -16,6 +16,8 @@ from ..core.gram import Gram, alone, bands, bands_of, some_columns
 from ..core.memory import laid
 from .crew import Crew
 
+BRIEF = 7e9  # entries of a thread, times features and 8: a tenth of a second. Longer ones are tasks, which Dask shows
+
 
 class Team:
     """The workers of a crew, and where each has the points."""
@@ -35,6 +37,8 @@ class Team:
         else:
             ends = [count * i // many for i in range(many + 1)]
             shares = [range(ends[i], ends[i + 1]) for i in range(many)]
+        entries = g.shape[0] * (g.shape[0] / 2 if columns is None else columns.size) / many
+        short = entries * (g.features + 8) < BRIEF
         common: dict[str, Any] = {}
 
         def question(i: int, again: bool) -> tuple[str | None, tuple]:
@@ -43,12 +47,13 @@ class Team:
                 seats[:] = self.seats()
             worker = seats[i % len(seats)]
             if worker not in common:
-                threads = 1 if again else sum(one == worker for one in seats[:many])
+                # short ones go to a worker in one message, in which v is once
+                threads = 1 if again or short else sum(one == worker for one in seats[:many])
                 common[worker] = self.crew.send((v, columns), worker, threads)
             return worker, (self.points_at(g, worker), shares[i], common[worker])
 
         out = np.zeros((len(v), g.shape[0]))
-        for share, part in zip(shares, self.crew.ask(kernel_product, many, question), strict=True):
+        for share, part in zip(shares, self.crew.ask(kernel_product, many, question, short=short), strict=True):
             out[:, starts[share[0]] : starts[share[0]] + part.shape[1]] += part
         return out
 
