@@ -256,6 +256,7 @@ def bad(folder):
     (folder / "escape.csv").write_text("\x1b[31mred\x1b[0m,y\nx,1\nz,2\n")
     (folder / "hole.csv").write_text("a,y\n1,2\n,3\n")
     (folder / "file").write_text("not a folder")
+    (folder / "nothing").mkdir()
     (folder / "full.csv").symlink_to("/dev/full")
     rowcol.save(rowcol.Ridge().fit(TRAIN[["größe", "age"]], TRAIN["price"]), folder / "good.rowcol")
     return folder
@@ -266,7 +267,12 @@ SOLVE = ("solve", "train.csv", "--target", "age")
 BAD = {
     "no file": (("solve", "none.csv", "--target", "y"), "there is no file none.csv"),
     "no model": (("predict", "none.rowcol", "test.csv"), "there is no file none.rowcol"),
-    "a folder": (("solve", ".", "--target", "y"), "is a folder"),
+    "a folder": (("solve", "nothing", "--target", "y"), "nothing is a folder"),
+    "a folder of files that are no tables": (("solve", "nothing", "good.csv"), "a matrix is read from"),
+    "a folder of tables": (
+        ("solve", ".", "--target", "y"),
+        "has no column 'y': it has 'größe', 'age', 'town', 'price'",
+    ),
     "wrong column": ((*FIT[:3], "cost", "-o", "x.rowcol"), "no column 'cost': it has 'größe', 'age', 'town', 'price'"),
     "wrong columns": ((*FIT, "--columns", "weight", "-o", "x.rowcol"), "no column 'weight'"),
     "empty": (("solve", "empty.csv", "--target", "y"), "empty.csv is empty"),

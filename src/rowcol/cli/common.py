@@ -87,7 +87,9 @@ Decimal = Annotated[str, typer.Option(help="Of numbers in .csv and .tsv: `,` whe
 Standardize = Annotated[bool, typer.Option("--standardize", help="Give every feature mean 0 and deviation 1.")]
 Tol = Annotated[float | None, typer.Option(help="The tolerance that the certificate is to meet.")]
 MaxSeconds = Annotated[float | None, typer.Option(help="Stop after so long, with the best answer so far.")]
-Memory = Annotated[str | None, typer.Option(help="How much to use beside X and y, such as `2GB`.")]
+Memory = Annotated[
+    str | None, typer.Option(help="How much to use beside X and y, such as `2GB`; a larger X is read in chunks.")
+]
 Threads = Annotated[int | None, typer.Option(help="Threads; the environment decides unless said.")]
 RandomState = Annotated[int | None, typer.Option(help="A seed: the same seed, the same bits.")]
 Checkpoint = Annotated[

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from .common import AsJson, Decimal, Verbose, answering, app, note, say, say_json
+from .common import AsJson, Decimal, Memory, Verbose, answering, app, note, say, say_json
 from .predict import Model, opened
-from .reading import table_of, with_target
+from .reading import with_target
 
 
 @app.command()
@@ -22,6 +22,7 @@ def evaluate(
         float | None, typer.Option(help="Exit with 1 if R², or for classes the accuracy, is less than this.")
     ] = None,
     decimal: Decimal = ".",
+    memory: Memory = None,
     as_json: AsJson = False,
     verbose: Verbose = 0,
 ) -> None:
@@ -36,24 +37,27 @@ def evaluate(
     with answering():
         from sklearn.base import is_classifier
 
-        table = table_of(source, decimal=decimal)
-        fitted, encoder = opened(model, table, target)
+        fitted, encoder, tables = opened(model, source, target, decimal, memory, judged=True)
         wanted = encoder.target if target is None else target
         if wanted is None:
             raise ValueError(f"{model.name} does not know its target: say --target")
-        classes = is_classifier(fitted)
-        table, y = with_target(table, wanted, classes, encoder.missing if encoder.missing != "mean" else None)
-        made = encoder.encode(table)
-        for one in made.notes:
-            note("note", one)
-        if not len(made.rows):
+        classes, came = is_classifier(fitted), []
+        for table in tables:
+            table, y = with_target(table, wanted, classes, encoder.missing if encoder.missing != "mean" else None)
+            made = encoder.encode(table)
+            for one in made.notes:
+                note("note", one)
+            if len(made.rows):
+                came.append((y[made.rows], *_guessed(fitted, made.X)))
+        if not came:
             raise ValueError("there is no row without a missing value")
-        found = _classified(fitted, made.X, y[made.rows]) if classes else _regressed(fitted, made.X, y[made.rows])
+        truth, guess, *odds = (np.concatenate(one) for one in zip(*came, strict=True))
+        found = _classified(fitted, truth, guess, *odds) if classes else _regressed(truth, guess)
         good = at_least is None or found["accuracy" if classes else "r2"] >= at_least
         if as_json:
             say_json({"model": type(fitted).__name__, "target": wanted, **found, "good": good})
         else:
-            lines = [f"{type(fitted).__name__} on {found['rows']:,} rows of {table.name}, target {wanted}"]
+            lines = [f"{type(fitted).__name__} on {found['rows']:,} rows of {source.name}, target {wanted}"]
             lines += [f"  {name:<15}{value:.6g}" for name, value in found.items() if name != "rows"]
             say("\n".join(lines))
         if not good:
@@ -61,8 +65,13 @@ def evaluate(
     raise typer.Exit(0 if good else 1)
 
 
-def _regressed(model: Any, X: Any, y: np.ndarray) -> dict[str, float]:
-    off = y - model.predict(X)
+def _guessed(model: Any, X: Any) -> list[np.ndarray]:
+    """Predictions, and probabilities where the model has them."""
+    return [model.predict(X), *([model.predict_proba(X)] if hasattr(model, "predict_proba") else [])]
+
+
+def _regressed(y: np.ndarray, found: np.ndarray) -> dict[str, float]:
+    off = y - found
     spread = float(((y - y.mean()) ** 2).sum())
     return {
         "rows": len(y),
@@ -73,17 +82,16 @@ def _regressed(model: Any, X: Any, y: np.ndarray) -> dict[str, float]:
     }
 
 
-def _classified(model: Any, X: Any, y: np.ndarray) -> dict[str, float]:
+def _classified(model: Any, y: np.ndarray, found: np.ndarray, odds: np.ndarray | None = None) -> dict[str, float]:
     from sklearn.metrics import balanced_accuracy_score, log_loss
 
     known = model.classes_
     if known.dtype.kind != y.dtype.kind:  # numbers in one file, text in the other
         y = y.astype(str) if known.dtype.kind in "UO" else np.array([_whole(one) for one in y])
-    found = model.predict(X)
     out = {"rows": len(y), "accuracy": float(np.mean(found == y))}
     out["balanced"] = float(balanced_accuracy_score(y, found))
-    if hasattr(model, "predict_proba") and np.isin(y, known).all():
-        out["log_loss"] = float(log_loss(y, model.predict_proba(X), labels=known))
+    if odds is not None and np.isin(y, known).all():
+        out["log_loss"] = float(log_loss(y, odds, labels=known))
     return out
 
 

@@ -34,6 +34,7 @@ from .common import (
     say_json,
     shortened,
 )
+from .far import allowed, is_far, table_in_chunks
 from .reading import encoded
 from .solve import told
 
@@ -48,6 +49,9 @@ class Kind(enum.StrEnum):
     KERNEL_RIDGE = "kernel-ridge"
     RIDGE_CLASSIFIER = "ridge-classifier"
     KERNEL_CLASSIFIER = "kernel-classifier"
+
+
+IN_CHUNKS = (Kind.RIDGE, Kind.LEAST_SQUARES)  # models of tables that are read in chunks, where they are large
 
 
 @app.command()
@@ -105,6 +109,8 @@ def fit(
             raise ValueError(f"{out} cannot be written: there is no folder {out.parent}")  # before any work
         reportable(html)
         made = _model(model, cv, alpha, given, more, ard, probability)
+        from ..files.encoder import Encoder
+
         options = {
             "columns": columns or None,
             "drop": drop or None,
@@ -113,7 +119,11 @@ def fit(
             "missing": missing,
             "standardize": standardize,
         }
-        encoder, X, y = encoded(source, target, options, "classifier" in model, decimal)
+        if model in IN_CHUNKS and not cv and allowed(options, decimal) and is_far(source, memory):
+            X, y, names = table_in_chunks(source, target, options)
+            encoder = Encoder(tuple(names), target=target)
+        else:
+            encoder, X, y = encoded(source, target, options, "classifier" in model, decimal)
         from ..saving.models import save
 
         with Interrupt() as interrupt:

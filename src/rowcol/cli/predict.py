@@ -2,33 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
 
-from .common import AsJson, Decimal, Verbose, answering, app, note, say_json, write_rows
+from .common import AsJson, Decimal, Memory, Verbose, answering, app, note, say_json, write_rows
+from .far import is_far, names_of, tables_in_chunks
 from .reading import table_of
 
 Model = Annotated[Path, typer.Argument(help="What `rowcol fit` or `rowcol.save` wrote.")]
 
 
-def opened(path: Path, table: Any, target: str | None = None) -> tuple[Any, Any]:
-    """A model and its Encoder; one that was saved without takes columns by the names it was fitted to, or all."""
+def opened(
+    path: Path, source: Path, target: str | None, decimal: str, memory: str | None, judged: bool = False
+) -> tuple[Any, Any, Iterator[Any]]:
+    """A model, its Encoder, and the table; in pieces, where it is larger than memory and its columns are numbers.
+
+    A model that was saved without an Encoder takes columns by the names it was fitted to, or all but the target. Tables
+    that it is `judged` by have the target, too.
+    """
     from ..files.encoder import Encoder
     from ..saving.models import load
 
     model, encoder = load(path, encoder=True)
+    coded = encoder is not None and (encoder.one_hot or encoder.means_of)
+    table = None if decimal == "." and not coded and is_far(source, memory) else table_of(source, decimal=decimal)
     if encoder is None:
         names = getattr(model, "feature_names_in_", None)
-        found = tuple(map(str, names)) if names is not None else tuple(n for n in table.numeric if n != target)
+        have = names_of(source) if table is None else table.numeric
+        found = tuple(map(str, names)) if names is not None else tuple(name for name in have if name != target)
         if len(found) != model.n_features_in_:
             raise ValueError(
-                f"{path.name} knows no columns and takes {model.n_features_in_}, and {table.name} has {len(found)}"
+                f"{path.name} knows no columns and takes {model.n_features_in_}, and {source.name} has {len(found)}"
             )
         encoder = Encoder(found, target=target)
-    return model, encoder
+    if table is not None:
+        return model, encoder, iter([table])
+    aim = (encoder.target if target is None else target) if judged else None
+    return model, encoder, tables_in_chunks(source, (*encoder.numeric, *(() if aim is None else (aim,))))
 
 
 @app.command()
@@ -41,12 +56,14 @@ def predict(
     bound: Annotated[bool, typer.Option("--bound", help="For kernel-ridge: how far the exact solution's are.")] = False,
     std: Annotated[bool, typer.Option("--std", help="For kernel-ridge: standard deviations.")] = False,
     decimal: Decimal = ".",
+    memory: Memory = None,
     as_json: AsJson = False,
     verbose: Verbose = 0,
 ) -> None:
     """Predict, row by row; probabilities too, if the model has them.
 
-    A row that is left out, as a value is missing, has an empty prediction.
+    A row that is left out, as a value is missing, has an empty prediction. A table that is larger than memory is read
+    in chunks, if its columns are numbers.
 
     Examples:
 
@@ -57,22 +74,31 @@ def predict(
     with answering():
         if out is not None and str(out) != "-" and out.suffix not in (".csv", ".tsv"):
             raise ValueError(f"{out.name}: predictions are written as .csv or .tsv")
-        table = table_of(source, decimal=decimal)
-        fitted, encoder = opened(model, table)
+        fitted, encoder, tables = opened(model, source, None, decimal, memory)
+        pieces = _pieces(fitted, encoder, tables, bound, std)
+        names, first = next(pieces)
+        rows = chain(first, chain.from_iterable(more for _, more in pieces))
+        if as_json:
+            say_json(dict(zip(names, zip(*rows, strict=True), strict=True)))
+        else:
+            write_rows(out, names, (["" if one is None else _cell(one) for one in row] for row in rows))
+
+
+def _pieces(
+    fitted: Any, encoder: Any, tables: Iterator[Any], bound: bool, std: bool
+) -> Iterator[tuple[list[str], list[list]]]:
+    """The names of what is predicted, and the rows of a piece: of None, where a row is left out."""
+    names, count, left, notes = list[str](), 0, 0, list[str]()
+    for table in tables:
         made = encoder.encode(table)
-        for one in made.notes:
-            note("note", one)
-        names, values = _predicted(fitted, made.X, bound, std)
+        count, left, notes = count + 1, left + len(table) - len(made.rows), made.notes
+        if not names or len(made.rows):
+            names, values = _predicted(fitted, made.X, bound, std)
         place = np.full(len(table), -1)
         place[made.rows] = np.arange(len(made.rows))
-        if as_json:
-            every: dict[str, list] = {
-                name: [None if k < 0 else column[k] for k in place] for name, column in zip(names, values)
-            }
-            say_json(every)
-        else:
-            rows = (["" if k < 0 else _cell(column[k]) for column in values] for k in place)
-            write_rows(out, names, rows)
+        yield names, [[None if k < 0 else column[k] for column in values] for k in place]
+    for one in notes if count == 1 else [f"{left:,} rows have missing values and are left out"] * (left > 0):
+        note("note", one)
 
 
 def _cell(value: Any) -> Any:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from .common import listed, note
+from .far import MATRICES, allowed, is_far, matrix_in_chunks, table_in_chunks
 
 MAGIC = {b"PAR1": ".parquet", b"ARRO": ".arrow", b"\x93NUM": ".npy"}  # what stdin begins with; text otherwise
 
@@ -36,19 +37,27 @@ def table_of(source: Path, needs: tuple[str, ...] = (), decimal: str = ".") -> A
 
 
 def system_from(
-    source: Path, right: Path | None, target: str | None, options: dict[str, Any], decimal: str = "."
+    source: Path,
+    right: Path | None,
+    target: str | None,
+    options: dict[str, Any],
+    decimal: str = ".",
+    memory: str | None = None,
 ) -> tuple[Any, Any, Any]:
-    """X, y and the names of X's columns, or None where they have none."""
+    """X, y and the names of X's columns, or None where they have none; X in chunks, where it is larger than memory."""
     from ..files.matrices import matrix_from, vector_from
 
     if right is not None:
         if target is not None or any(options.values()):
             raise ValueError("columns are named in a table; a second file is y itself: leave out one of them")
-        return matrix_from(source, decimal), vector_from(right, decimal), None
+        far = is_far(source, memory, MATRICES)
+        return matrix_in_chunks(source) if far else matrix_from(source, decimal), vector_from(right, decimal), None
     if target is None:
         if str(source) != "-" and not source.exists():
             raise FileNotFoundError(f"there is no file {source}")
         raise ValueError("say which column is y by --target, or name a second file with y")
+    if allowed(options, decimal) and is_far(source, memory):
+        return table_in_chunks(source, target, options)
     encoder, X, y = encoded(source, target, options, decimal=decimal)
     return X, y, encoder.features
 

@@ -93,15 +93,13 @@ def tables(
         import pyarrow as pa
     except ImportError as missing:
         raise ImportError("tables on disk need pyarrow: pip install 'rowcol[files]'") from missing
-    files = [f for path in paths for f in (_of_folder(path) if path.is_dir() else [path])]
-    if not files:
-        raise ValueError(f"{paths[0].name} has no .parquet files")
+    files = files_of(paths)
     kinds, told = {_kind(path) for path in files}, files[0].name
     files = [f for f in files if not _is_empty(f)]
     if not files:
         raise ValueError(f"{told} has names but no rows")
     aims: Names = (target,) if target else ()
-    names = tuple(columns) if columns is not None else _features(files[0], aims)
+    names = tuple(columns) if columns is not None else features_of(files[0], aims)
     if not names:
         raise ValueError(f"{files[0].name} has no columns left for X")
     for path in files:
@@ -126,10 +124,16 @@ def tables(
     return place, np.concatenate(targets) if aims else None, names
 
 
-def _of_folder(folder: Path) -> list[Path]:
-    """The Parquet files of a folder, but for what others keep there for themselves (_delta_log, _temporary)."""
-    found = sorted(folder.rglob("*.parquet"))
-    return [f for f in found if not any(part.startswith(("_", ".")) for part in f.relative_to(folder).parts)]
+def files_of(paths: list[Path]) -> list[Path]:
+    """Files, and the Parquet files of folders, but for what others keep there (_delta_log, _temporary)."""
+    files = []
+    for path in paths:
+        found = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
+        hidden = [any(part.startswith(("_", ".")) for part in f.relative_to(path).parts) for f in found]
+        files += [f for f, out in zip(found, hidden, strict=True) if not out]
+    if not files:
+        raise ValueError(f"{paths[0].name} has no .parquet files")
+    return files
 
 
 def _kind(path: Path) -> str:
@@ -198,7 +202,7 @@ def _whole(files: list[Path], aims: Names, n: int) -> np.ndarray:
 # --- columns ---------------------------------------------------------------------------------------------------------
 
 
-def _features(path: Path, aims: Names) -> Names:
+def features_of(path: Path, aims: Names) -> Names:
     """All columns but y, and but an index that pandas stored."""
     schema = schema_of(path)
     try:
