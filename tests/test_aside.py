@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from types import SimpleNamespace
 
 import dask.array as da
@@ -18,7 +19,7 @@ from distributed.worker import run as told_to_run
 
 import rowcol
 from rowcol.core.place import Late, until
-from rowcol.places import crew, lowrank, team
+from rowcol.places import carrying, crew, lowrank, team
 from rowcol.places.aside import Named, _served, aside
 from test_cluster import client, workers  # noqa: F401 - client is a fixture
 
@@ -138,6 +139,31 @@ def test_a_fit_asks_for_little_aside_and_has_the_same_bits_by_tasks(client, monk
     assert {name for name, _ in found["shown"][1]} == {"low_rank"}  # long products are tasks, which Dask shows
     for one in found.values():
         np.testing.assert_array_equal(one[0].x, made.x)
+
+
+def test_steps_on_blocks_go_aside_while_they_are_short_and_one_that_is_lost_is_made_anew(client, monkeypatch):  # noqa: F811
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((3_000, 3))
+    y, D = np.sin(X).sum(axis=1) + 0.1 * rng.standard_normal(3_000), da.from_array(X, chunks=(500, -1))
+    asked = {"kernel": "rbf", "alpha": 5.0, "method": "blocks", "tol": 1e-3, "random_state": 0}
+    came, plain = [], aside
+
+    def watched(*given, silent=()):
+        came.append(given[1].__name__)
+        return None if came.count("carried_on") in silent else plain(*given)
+
+    found = {}
+    for name, quick, silent in (("aside", 5e8, ()), ("tasks", 0.0, ()), ("lost", 5e8, (4,))):
+        monkeypatch.setattr(crew, "aside", partial(watched, silent=silent))
+        monkeypatch.setattr(carrying, "QUICK", quick)
+        found[name] = rowcol.solve(D, y, **asked), came.count("carried_on")
+        assert found[name][0].success
+        came.clear()
+    made, count = found["aside"]
+    assert count >= made.steps - 3 > 10
+    assert found["tasks"][1] == 0
+    assert found["lost"][1] == 4  # and tasks from then on
+    np.testing.assert_array_equal(found["tasks"][0].x, made.x)
 
 
 def test_threads_of_a_worker_get_what_they_share_in_one_message(monkeypatch):

@@ -59,6 +59,12 @@ class Table(Crew):
     def submit(self, f, *arguments, **where):
         return f(*arguments)
 
+    def beside(self, f, asked):
+        if f is carried_on and self.forgetful:
+            self.forgetful -= 1
+            return None
+        return [f(*arguments) for _, arguments in asked]
+
     def ask(self, f, count, question, named=None, short=False):
         for k in range(count):
             _, arguments = question(k, False)

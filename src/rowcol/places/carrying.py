@@ -26,6 +26,9 @@ from .seating import Seated
 log = logging.getLogger(__name__)
 
 NOWHERE = np.empty(0, np.int64)
+QUICK = (
+    5e8  # entries of a worker's part of a step, times features and 8: 10 ms. Longer ones are tasks, which Dask shows
+)
 
 
 class Change(NamedTuple):
@@ -200,7 +203,9 @@ class There:
         def own(seat: Seat) -> list[Own]:
             return [self._own(rows, picks, at) for rows in seat.pieces]
 
-        answers = self.seated.ask(carried_on, g, shared, own)
+        entries = 0 if step is None else at.size * self.by.shape[0] / max(len(self.seated.seats), 1)
+        short = step is not None and entries * (g.features + 8) < QUICK
+        answers = self.seated.ask(carried_on, g, shared, own, short, again=False)
         if answers is None:
             return None
         found = []

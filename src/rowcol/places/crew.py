@@ -129,9 +129,8 @@ class Crew:
         be asked for again; f is then one that may be asked twice.
         """
         if short:
-            answers = aside(self.client, f, [question(k, False) for k in range(count)])
+            answers = self.beside(f, [question(k, False) for k in range(count)])
             if answers is not None:
-                self.received += sum(weight(one) for one in answers)
                 yield from answers
                 return
         asked = (named or f).__name__.strip("_").replace("_", "-")
@@ -161,6 +160,12 @@ class Crew:
         except (Late, KeyboardInterrupt, GeneratorExit):
             self._leave([one for one in waiting if one is not None])
             raise
+
+    def beside(self, f: Callable, asked: list[tuple[str | None, tuple]]) -> list[Any] | None:
+        """f of questions that take so little that they are no tasks; None, if any answer did not come."""
+        answers = aside(self.client, f, asked)
+        self.received += sum(weight(one) for one in answers or ())
+        return answers
 
     def _submit(self, f: Callable, name: str, k: int, attempt: int, question: Question) -> Any:
         worker, arguments = question(k, attempt > 0)
