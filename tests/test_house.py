@@ -172,6 +172,22 @@ def test_the_page_on_support_says_what_the_package_does():
     assert project["requires-python"] == f">={tested[0]}"
 
 
+def test_the_map_names_every_file():
+    tree = (ROOT / "docs" / "design.md").read_text().split("## The tree")[1].split("\n## ")[0]
+    folders, named = {}, set()
+    for indent, names in re.findall(r"^( +)([\w./]+(?:, [\w.]+)*)(?: {2,}.*)?$", tree, re.M):
+        for name in names.split(", "):
+            folders = {deep: one for deep, one in folders.items() if deep < len(indent)}
+            if name.endswith("/"):
+                folders[len(indent)] = name
+            else:
+                named.add("".join(folders[deep] for deep in sorted(folders)) + name)
+    there = {str(path.relative_to(ROOT)) for path in FILES if path.name != "__init__.py"}
+    assert {one for one in named if one.startswith("src/rowcol/") and one.endswith(".py")} == there | {
+        "src/rowcol/__init__.py"
+    }
+
+
 @pytest.mark.parametrize("page", sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]), ids=lambda p: p.name)
 def test_links_between_pages_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
