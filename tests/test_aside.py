@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import dask.array as da
 import numpy as np
 import pytest
-from distributed import Client
+from distributed import Client, get_client
 from distributed.worker import run as told_to_run
 
 import rowcol
@@ -22,6 +22,12 @@ from rowcol.core.place import Late, until
 from rowcol.places import carrying, crew, lowrank, team
 from rowcol.places.aside import Named, _served, aside
 from test_cluster import client, workers  # noqa: F401 - client is a fixture
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch):
+    """Workers that have just begun have rowcol to import first; in a solve they have answered tasks before."""
+    monkeypatch.setattr("rowcol.places.aside.PATIENCE", 60.0)
 
 
 def added(a, b):
@@ -53,11 +59,9 @@ def test_none_comes_where_any_answer_does_not(client):  # noqa: F811
     assert aside(client, added, [fine]) is not None
     assert aside(client, added, [fine, (other, ([Named("nowhere")], 2))]) is None
     assert aside(client, added, [(other, ([lain(client, here, 1)], 2))]) is None  # it lies with another
-    assert aside(client, added, [fine, ("tcp://127.0.0.1:9", ([1], 2))]) is None
     assert aside(client, refusing, [(here, (1,))]) is None
-    asking = crew.Crew(client)
     with pytest.raises(ValueError, match="not 1"):  # tasks say why
-        list(asking.ask(refusing, 1, lambda k, again: (here, (1,)), short=True))
+        list(crew.Crew(client).ask(refusing, 1, lambda k, again: (here, (1,))))
 
 
 def test_time_that_is_up_is_told_at_once(client):  # noqa: F811
@@ -76,16 +80,16 @@ def dying_once(path, value):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def test_a_worker_that_dies_over_it_is_asked_no_more(tmp_path):
+def test_a_worker_that_dies_over_it_answers_nothing(tmp_path):
     path = str(tmp_path / "died")
     with workers(2) as cluster, Client(cluster) as mine:
-        asking, there = crew.Crew(mine), list(mine.nthreads())
-        found = asking.ask(dying_once, 4, lambda k, again: (None if again else there[k % 2], (path, k)), short=True)
-        assert list(found) == [0, 1, 2, 3]
+        there = list(mine.nthreads())
+        assert aside(mine, dying_once, [(there[k % 2], (path, k)) for k in range(4)]) is None
     assert os.path.exists(path)
 
 
-def test_who_is_gone_is_not_waited_for(client):  # noqa: F811
+def test_who_is_gone_is_not_waited_for(client, monkeypatch):  # noqa: F811
+    monkeypatch.undo()
     here, *_ = client.nthreads()
     began = time.perf_counter()
     assert aside(client, added, [(here, ([1], 2)), ("tcp://127.0.0.1:9", ([1], 2))]) is None
@@ -193,6 +197,32 @@ def test_threads_of_a_worker_get_what_they_share_in_one_message(monkeypatch):
 def test_what_came_aside_is_counted(client):  # noqa: F811
     asking, (here, *_) = crew.Crew(client), client.nthreads()
     sent = np.zeros(1_000)
-    ((one,),) = asking.ask(lambda a: (a + 1,), 1, lambda k, again: (here, (asking.send(sent, here),)), short=True)
+    ((one,),) = asking.beside(lambda a: (a + 1,), [(here, (asking.send(sent, here),))])
     np.testing.assert_array_equal(one, sent + 1)
     assert (asking.sent, asking.received) == (8_000, 8_000)
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_at_something_else_is_not_waited_for_and_a_task_may_solve(monkeypatch):
+    """Within a task of the same cluster, too: whoever is asked may be who waits."""
+    monkeypatch.undo()
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((2_000, 3))
+    y = np.sin(X).sum(axis=1)
+    asked = {"kernel": "rbf", "alpha": 0.5, "method": "pcg", "tol": 1e-5, "random_state": 0}
+
+    def within(X, y, asked):
+        get_client()
+        return rowcol.solve(da.from_array(X, chunks=(500, -1)), y, **asked).x
+
+    with workers(2) as cluster, Client(cluster) as mine:
+        known = rowcol.solve(X, y, **asked).x
+        x = mine.submit(within, X, y, asked).result(timeout=60)
+        np.testing.assert_allclose(x, known, atol=1e-3 * np.abs(known).max())
+        first, _ = mine.nthreads()
+        busy = mine.submit(time.sleep, 40, workers=[first], pure=False)
+        began = time.perf_counter()
+        x = rowcol.solve(da.from_array(X, chunks=(500, -1)), y, **asked).x
+        np.testing.assert_allclose(x, known, atol=1e-3 * np.abs(known).max())
+        assert time.perf_counter() - began < 30
+        busy.cancel()

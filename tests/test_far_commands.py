@@ -133,6 +133,110 @@ def test_what_needs_the_whole_table_has_it_as_before(monkeypatch):
     assert "is read in" in told("predict", "kernel.rowcol", "later.csv", "-o", "out.csv").stderr
 
 
+@pytest.fixture
+def no_room(monkeypatch):
+    monkeypatch.setattr("rowcol.cli.far._size", lambda path: np.inf)
+    monkeypatch.setattr("rowcol.places.chunks.CHUNK", 12_000)  # 500 rows of three numbers
+
+
+def test_chunks_without_a_whole_row_or_a_target_are_passed_over(no_room, tmp_path):
+    NOW[:500].to_csv("some.csv", index=False)
+    told("fit", "some.csv", "--target", "fare", "--drop", "id,city", "--missing", "drop", "-o", "drop.rowcol")
+    gone = LATER.copy()
+    gone.loc[:600, "hours"] = np.nan
+    gone.loc[1_000:1_700, "fare"] = np.nan
+    gone.to_csv(tmp_path / "gone.csv", index=False)
+    done = told("predict", "drop.rowcol", tmp_path / "gone.csv", "-o", tmp_path / "out.csv")
+    assert "read in chunks" in done.stderr
+    found = pd.read_csv(tmp_path / "out.csv", skip_blank_lines=False)["prediction"]
+    assert list(np.flatnonzero(found.isna())) == list(range(601))
+    known = LinearRegression().fit(NOW[:500][["km", "hours", "stops"]], NOW[:500]["fare"])
+    np.testing.assert_allclose(found[601:], known.predict(LATER[601:][["km", "hours", "stops"]]), atol=0.05)
+    judged = told("evaluate", "drop.rowcol", tmp_path / "gone.csv", "--json")
+    assert json.loads(judged.stdout)["rows"] == 2_000 - 601 - 701
+    assert judged.stderr.count("note: 701 rows have no target and are left out") == 1
+    assert judged.stderr.count("note: 601 rows have missing values and are left out") == 1
+    gone.assign(hours=np.nan)[["km", "hours", "stops", "fare"]].to_parquet(tmp_path / "none.parquet")
+    assert "no row without" in told("predict", "drop.rowcol", tmp_path / "none.parquet", code=2).stderr
+    assert "has no row with" in told("evaluate", "drop.rowcol", tmp_path / "none.parquet", code=2).stderr
+
+
+def test_classes_that_are_text_are_judged_as_a_whole_and_those_of_numbers_in_chunks(no_room, tmp_path):
+    for classes, kind in ((np.where(LATER["km"] > 0, "far", "near"), "is read in"), (1 * (LATER["km"] > 0), "nothing")):
+        LATER.assign(fare=classes).to_parquet(tmp_path / "classes.parquet")
+        fitted = "--model", "ridge-classifier", "--target", "fare", "--drop", "id,city", "-o", tmp_path / "c.rowcol"
+        told("fit", tmp_path / "classes.parquet", *fitted)
+        done = told("evaluate", tmp_path / "c.rowcol", tmp_path / "classes.parquet", "--json")
+        assert json.loads(done.stdout)["accuracy"] > 0.9
+        assert ("is read in" in done.stderr) != (kind == "is read in")
+
+
+def test_columns_have_the_names_they_have_as_a_whole(tmp_path, monkeypatch):
+    """Of counted rows, which pandas writes without a name, and of an index that has one."""
+    table = NOW[:3_000][["km", "hours", "fare"]]
+    table.to_csv(tmp_path / "counted.csv")
+    table.set_index(pd.Index(np.arange(3_000) % 7, name="day")).to_parquet(tmp_path / "indexed.parquet")
+    table.set_index(np.arange(3_000)[::-1]).to_parquet(tmp_path / "turned.parquet")
+    for source, more in (("counted.csv", ["Unnamed: 0"]), ("indexed.parquet", ["day"]), ("turned.parquet", [])):
+        words = "solve", tmp_path / source, "--target", "fare", "--json"
+        with monkeypatch.context() as patch:
+            whole = told(*words)
+            patch.setattr("rowcol.cli.far._size", lambda path: np.inf)
+            parts = told(*words)
+            found, known = (json.loads(done.stdout) for done in (parts, whole))
+            assert set(found["names"]) == set(known["names"]) == {"km", "hours", *more}
+            assert ("column 1 has no name" in parts.stderr) == ("column 1 has no name" in whole.stderr)
+            for one in more:
+                fewer = json.loads(told(*words, "--drop", one).stdout)
+                assert set(fewer["names"]) == {"km", "hours"}
+                fit = "fit", tmp_path / source, "--target", "fare", "-o", tmp_path / "model.rowcol"
+                told(*fit)
+                far = json.loads(told("predict", tmp_path / "model.rowcol", tmp_path / source, "--json").stdout)
+                patch.setattr("rowcol.cli.far._size", lambda path: 0)
+                near = json.loads(told("predict", tmp_path / "model.rowcol", tmp_path / source, "--json").stdout)
+                np.testing.assert_allclose(far["prediction"], near["prediction"], rtol=1e-10, atol=1e-10)
+
+
+def test_methods_that_need_x_in_memory_have_it(no_room, tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((60, 5)), rng.standard_normal(60)
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "y.npy", y)
+    pd.DataFrame(X, columns=list("abcde")).assign(y=y).to_parquet(tmp_path / "X.parquet")
+    for method, whole in (("rek", True), ("rcd", True), ("direct", False)):
+        for words in ((tmp_path / "X.npy", tmp_path / "y.npy"), (tmp_path / "X.parquet", "--target", "y")):
+            done = told("solve", *words, "--method", method, "--json")
+            assert ("is read in" in done.stderr) != whole
+            np.testing.assert_allclose(json.loads(done.stdout)["x"], np.linalg.lstsq(X, y)[0], atol=1e-4)
+
+
+def test_streams_of_arrow_are_read_as_a_whole_and_folders_by_their_files(no_room, tmp_path):
+    table = pa.table(LATER[["km", "hours", "fare"]])
+    with pa.OSFile(str(tmp_path / "s.arrow"), "wb") as file, pa.ipc.new_stream(file, table.schema) as stream:
+        stream.write_table(table)
+    whole = run.invoke(app, ["solve", str(tmp_path / "s.arrow"), "--target", "fare", "--json"])
+    assert "is read in" not in whole.stderr
+    (tmp_path / "spark" / "part.parquet").mkdir(parents=True)
+    pq.write_table(table[:900], tmp_path / "spark" / "part.parquet" / "a.parquet")
+    pq.write_table(table[900:], tmp_path / "spark" / "b.PARQUET")
+    found = json.loads(told("solve", tmp_path / "spark", "--target", "fare", "--json").stdout)
+    known = np.linalg.lstsq(LATER[["km", "hours"]].to_numpy(), LATER["fare"].to_numpy())[0]
+    np.testing.assert_allclose(found["x"], known, rtol=1e-4)
+
+
+def test_predictions_are_written_as_they_are_made(no_room, tmp_path):
+    """A chunk that is broken ends it, and what was there before stays."""
+    NOW[:500].to_csv("some.csv", index=False)
+    told("fit", "some.csv", "--target", "fare", "--drop", "id,city", "-o", "strict.rowcol")
+    gone = LATER.copy()
+    gone.loc[1_900, "hours"] = np.nan
+    gone.to_csv(tmp_path / "gone.csv", index=False)
+    (tmp_path / "out.csv").write_text("as before")
+    done = told("predict", "strict.rowcol", tmp_path / "gone.csv", "-o", tmp_path / "out.csv", code=2)
+    assert "chunk 4 of 4" in " ".join(done.stderr.split())
+    assert (tmp_path / "out.csv").read_text() == "as before"
+
+
 def test_what_is_wrong_is_said_in_a_line(monkeypatch):
     monkeypatch.setattr("rowcol.cli.far._size", lambda path: np.inf)
     for words, says in (

@@ -202,8 +202,8 @@ def test_a_solve_on_real_workers_is_exact_and_f_does_not_travel(client, monkeypa
         monkeypatch.setattr(opening, "_needed", lambda X: np.inf)
     monkeypatch.setattr(lowrank, "PRICE", -1.0)
 
-    def counted(self, name, own):
-        found = plain(self, name, own)
+    def counted(self, name, own, many=1):
+        found = plain(self, name, own, many)
         came.setdefault(name, []).append((sum(weight(one) for _, one in found), self.known, len(found)))
         return found
 

@@ -16,6 +16,7 @@ import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -310,7 +311,7 @@ def write_rows(path: Path | None, head: list[str], rows: Iterator[list[Any]]) ->
     from ..files.writing import written
 
     if path is None or str(path) == "-":
-        shown: Any = (head, *rows)
+        shown: Any = chain([head], rows)
         if sys.stdout.isatty():
             shown = ([one_line(one) if isinstance(one, str) else one for one in row] for row in shown)
         csv.writer(sys.stdout, lineterminator="\n").writerows(shown)
@@ -319,7 +320,7 @@ def write_rows(path: Path | None, head: list[str], rows: Iterator[list[Any]]) ->
     separator = "\t" if path.suffix == ".tsv" else ","
     with written(path) as file:
         text = io.TextIOWrapper(file, "utf-8", newline="")
-        csv.writer(text, delimiter=separator, lineterminator="\n").writerows([head, *rows])
+        csv.writer(text, delimiter=separator, lineterminator="\n").writerows(chain([head], rows))
         text.flush()
         text.detach()  # the file is closed by the one who opened it
 

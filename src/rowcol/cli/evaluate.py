@@ -9,8 +9,8 @@ import numpy as np
 import typer
 
 from .common import AsJson, Decimal, Memory, Verbose, answering, app, note, say, say_json
-from .predict import Model, opened
-from .reading import with_target
+from .predict import Model, left_out, opened
+from .reading import NO_TARGET, with_target
 
 
 @app.command()
@@ -41,16 +41,22 @@ def evaluate(
         wanted = encoder.target if target is None else target
         if wanted is None:
             raise ValueError(f"{model.name} does not know its target: say --target")
-        classes, came = is_classifier(fitted), []
+        classes, came = is_classifier(fitted), list[tuple]()
+        missing = encoder.missing if encoder.missing != "mean" else None
+        count, aimless, left, notes = 0, 0, 0, list[str]()
         for table in tables:
-            table, y = with_target(table, wanted, classes, encoder.missing if encoder.missing != "mean" else None)
-            made = encoder.encode(table)
-            for one in made.notes:
-                note("note", one)
-            if len(made.rows):
+            aimed, y = with_target(table, wanted, classes, missing, part=True)
+            count, aimless = count + 1, aimless + len(table) - len(aimed)
+            if len(aimed):
+                made = encoder.encode(aimed)
+                left, notes = left + len(aimed) - len(made.rows), made.notes
+            if len(aimed) and len(made.rows):
                 came.append((y[made.rows], *_guessed(fitted, made.X)))
+        if aimless:
+            note("note", NO_TARGET.format(aimless))
+        left_out(count, left, notes)
         if not came:
-            raise ValueError("there is no row without a missing value")
+            raise ValueError(f"{source.name} has no row with {'a target and ' * bool(aimless)}every value")
         truth, guess, *odds = (np.concatenate(one) for one in zip(*came, strict=True))
         found = _classified(fitted, truth, guess, *odds) if classes else _regressed(truth, guess)
         good = at_least is None or found["accuracy" if classes else "r2"] >= at_least

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ TABLES = (".parquet", ".arrow", ".feather", ".csv", ".tsv", ".csv.gz", ".tsv.gz"
 MATRICES = (".npy", ".h5", ".hdf5", ".zarr")
 UNPACKED = 4  # bytes of text in one that is packed, about
 IN_CHUNKS = ("columns", "drop")  # what may be asked of columns then
+METHODS = ("auto", "direct", "cg", "rk")  # and by what X may be solved
 
 
 def is_far(path: Path, memory: str | None, kinds: tuple[str, ...] = TABLES) -> bool:
@@ -24,10 +27,20 @@ def is_far(path: Path, memory: str | None, kinds: tuple[str, ...] = TABLES) -> b
     from ..methods.costs import budget
 
     name, limit = path.name.lower(), budget(memory) / (1 if memory else 2)
+    if kinds is TABLES and find_spec("pyarrow") is None:
+        return False
     if path.is_dir():
         zarr = name.endswith(".zarr")
         return zarr if kinds is MATRICES else not zarr and any(path.rglob("*.parquet"))
-    return name.endswith(kinds) and path.is_file() and _size(path) > limit
+    return name.endswith(kinds) and path.is_file() and _size(path) > limit and not _is_stream(path)
+
+
+def _is_stream(path: Path) -> bool:
+    """Arrow's other kind of file, whose batches can only be had in their order."""
+    if not path.name.lower().endswith((".arrow", ".feather")):
+        return False
+    with path.open("rb") as file:
+        return file.read(6) != b"ARROW1"
 
 
 def _size(path: Path) -> float:
@@ -43,16 +56,32 @@ def _size(path: Path) -> float:
     return float(path.stat().st_size) * (UNPACKED if path.name.lower().endswith(".gz") else 1)
 
 
-def allowed(options: dict[str, Any], decimal: str) -> bool:
-    """May columns be as they are? Else the table is read as a whole, whatever its size."""
-    return decimal == "." and not any(value for name, value in options.items() if name not in IN_CHUNKS)
+def allowed(options: dict[str, Any], decimal: str, method: str = "auto") -> bool:
+    """May columns be as they are, and X elsewhere? Else all of it is read, whatever its size."""
+    plain = not any(value for name, value in options.items() if name not in IN_CHUNKS)
+    return plain and decimal == "." and method in METHODS
 
 
-def names_of(source: Path) -> tuple[str, ...]:
-    """All columns of a table."""
-    from ..places.tables import features_of, files_of
+def names_of(source: Path, numbers: bool = False) -> dict[str, str]:
+    """The columns of a table, or those of `numbers`: what they are called when it is read as a whole, and in the file.
 
-    return features_of(files_of([source])[0], ())
+    Columns of text files without a name get one, and an index that has a name is a column.
+    """
+    import pyarrow.types as types
+
+    from ..files.table import unnamed
+    from ..places.tables import files_of, schema_of
+
+    first = files_of([source])[0]
+    text = first.name.lower().endswith(tuple(one for one in TABLES if one[1] in "ct"))
+    found, kinds = {}, (types.is_integer, types.is_floating, types.is_boolean)
+    for j, field in enumerate(schema_of(first)):
+        shown = f"Unnamed: {j}" if text and not field.name else field.name
+        if not (shown.startswith("__index_level_") or (numbers and not any(kind(field.type) for kind in kinds))):
+            found[shown] = field.name
+    for one in unnamed(found):
+        note("note", one)
+    return found
 
 
 def table_in_chunks(source: Path, target: str, options: dict[str, Any]) -> Any:
@@ -62,14 +91,12 @@ def table_in_chunks(source: Path, target: str, options: dict[str, Any]) -> Any:
     from ..places.opening import chunks
 
     names = names_of(source)
-    held = Table(names, np.empty((0, len(names))), {}, source.resolve().name)
+    held = Table(tuple(names), np.empty((0, len(names))), {}, source.resolve().name)
     chosen = wanted(held, target, *(listed(options[one]) for one in IN_CHUNKS))
-    try:
-        found = chunks(source, columns=chosen, target=target)
-    except (TypeError, ValueError) as wrong:
-        raise type(wrong)(str(wrong).replace("by columns=, or encode it", "(--drop)")) from wrong
-    _noted(found.X)
-    return found
+    with _by_options():
+        X, y, _ = chunks(source, columns=[names[one] for one in chosen], target=names[target])
+    _noted(source)
+    return X, y, tuple(chosen)
 
 
 def matrix_in_chunks(source: Path) -> Any:
@@ -77,7 +104,7 @@ def matrix_in_chunks(source: Path) -> Any:
     from ..places.opening import chunks
 
     found = chunks(source).X
-    _noted(found)
+    _noted(source)
     return found
 
 
@@ -86,11 +113,22 @@ def tables_in_chunks(source: Path, names: tuple[str, ...]) -> Iterator[Any]:
     from ..files.table import Table
     from ..places.opening import chunks
 
-    place = chunks(source, columns=names).X
-    _noted(place)
+    have = names_of(source)
+    with _by_options():
+        place = chunks(source, columns=[have.get(one, one) for one in names]).X
+    _noted(source)
     for k, part in place.parts():
         yield Table(names, part, {}, place.told(k))
 
 
-def _noted(place: Any) -> None:
-    note("note", f"{place.name} is read in chunks, and is never in memory as a whole")
+@contextmanager
+def _by_options() -> Iterator[None]:
+    """What to do about a table, in the words of the command line."""
+    try:
+        yield
+    except (TypeError, ValueError) as wrong:
+        raise type(wrong)(str(wrong).replace("by columns=, or encode it", "(--drop)")) from wrong
+
+
+def _noted(source: Path) -> None:
+    note("note", f"{source.resolve().name} is read in chunks, and is never in memory as a whole")

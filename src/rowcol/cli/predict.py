@@ -29,11 +29,12 @@ def opened(
     from ..saving.models import load
 
     model, encoder = load(path, encoder=True)
-    coded = encoder is not None and (encoder.one_hot or encoder.means_of)
-    table = None if decimal == "." and not coded and is_far(source, memory) else table_of(source, decimal=decimal)
+    words = encoder is not None and bool(encoder.one_hot or encoder.means_of)
+    words = words or (judged and getattr(model, "classes_", np.empty(0)).dtype.kind in "OUS")
+    table = None if decimal == "." and not words and is_far(source, memory) else table_of(source, decimal=decimal)
     if encoder is None:
         names = getattr(model, "feature_names_in_", None)
-        have = names_of(source) if table is None else table.numeric
+        have = names_of(source, numbers=True) if table is None else table.numeric
         found = tuple(map(str, names)) if names is not None else tuple(name for name in have if name != target)
         if len(found) != model.n_features_in_:
             raise ValueError(
@@ -89,14 +90,28 @@ def _pieces(
 ) -> Iterator[tuple[list[str], list[list]]]:
     """The names of what is predicted, and the rows of a piece: of None, where a row is left out."""
     names, count, left, notes = list[str](), 0, 0, list[str]()
+    before = list[list]()  # rows of the pieces in which all are left out, until one tells what is predicted
     for table in tables:
         made = encoder.encode(table)
         count, left, notes = count + 1, left + len(table) - len(made.rows), made.notes
-        if not names or len(made.rows):
-            names, values = _predicted(fitted, made.X, bound, std)
+        if not len(made.rows):
+            before += [[None] * len(names)] * len(table)
+            if names:
+                yield names, before
+                before = []
+            continue
+        names, values = _predicted(fitted, made.X, bound, std)
         place = np.full(len(table), -1)
         place[made.rows] = np.arange(len(made.rows))
-        yield names, [[None if k < 0 else column[k] for column in values] for k in place]
+        yield names, [[None] * len(names)] * len(before) + [[None if k < 0 else v[k] for v in values] for k in place]
+        before = []
+    if not names:
+        raise ValueError("there is no row without a missing value")
+    left_out(count, left, notes)
+
+
+def left_out(count: int, left: int, notes: list[str]) -> None:
+    """Note what an Encoder left out: of a table, in its words; of several, in all."""
     for one in notes if count == 1 else [f"{left:,} rows have missing values and are left out"] * (left > 0):
         note("note", one)
 
@@ -106,8 +121,6 @@ def _cell(value: Any) -> Any:
 
 
 def _predicted(model: Any, X: Any, bound: bool, std: bool) -> tuple[list[str], list[Any]]:
-    if not X.shape[0]:
-        raise ValueError("there is no row without a missing value")
     asked = {name: True for name, wanted in (("return_bound", bound), ("return_std", std)) if wanted}
     if asked and not hasattr(model, "y_fit_"):
         raise ValueError(f"--bound and --std are of kernel-ridge, and this is {type(model).__name__}")

@@ -16,6 +16,8 @@ from .far import MATRICES, allowed, is_far, matrix_in_chunks, table_in_chunks
 
 MAGIC = {b"PAR1": ".parquet", b"ARRO": ".arrow", b"\x93NUM": ".npy"}  # what stdin begins with; text otherwise
 
+NO_TARGET = "{:,} rows have no target and are left out"
+
 
 def table_of(source: Path, needs: tuple[str, ...] = (), decimal: str = ".") -> Any:
     """A table from a file, or from stdin if it is `-`; what a person should know is noted on stderr."""
@@ -43,6 +45,7 @@ def system_from(
     options: dict[str, Any],
     decimal: str = ".",
     memory: str | None = None,
+    method: str = "auto",
 ) -> tuple[Any, Any, Any]:
     """X, y and the names of X's columns, or None where they have none; X in chunks, where it is larger than memory."""
     from ..files.matrices import matrix_from, vector_from
@@ -50,13 +53,13 @@ def system_from(
     if right is not None:
         if target is not None or any(options.values()):
             raise ValueError("columns are named in a table; a second file is y itself: leave out one of them")
-        far = is_far(source, memory, MATRICES)
+        far = allowed(options, decimal, method) and is_far(source, memory, MATRICES)
         return matrix_in_chunks(source) if far else matrix_from(source, decimal), vector_from(right, decimal), None
     if target is None:
         if str(source) != "-" and not source.exists():
             raise FileNotFoundError(f"there is no file {source}")
         raise ValueError("say which column is y by --target, or name a second file with y")
-    if allowed(options, decimal) and is_far(source, memory):
+    if allowed(options, decimal, method) and is_far(source, memory):
         return table_in_chunks(source, target, options)
     encoder, X, y = encoded(source, target, options, decimal=decimal)
     return X, y, encoder.features
@@ -80,8 +83,10 @@ def encoded(
     return encoder, made.X, y[made.rows]
 
 
-def with_target(table: Any, target: str, classes: bool, missing: str | None) -> tuple[Any, np.ndarray]:
-    """The rows that have a target, and the target: numbers, or classes."""
+def with_target(
+    table: Any, target: str, classes: bool, missing: str | None, part: bool = False
+) -> tuple[Any, np.ndarray]:
+    """The rows that have a target, and the target: numbers, or classes. A `part` of a table may have none of these."""
     y = table.column(target)
     text = target in table.text
     gone = np.array([one is None for one in y]) if text else np.isnan(y)
@@ -92,11 +97,12 @@ def with_target(table: Any, target: str, classes: bool, missing: str | None) -> 
             raise ValueError(
                 f"{table.name}: row {row} has no target {target!r}{others}: leave out such rows (--missing drop)"
             )
-        note("note", f"{int(gone.sum()):,} rows have no target and are left out")
+        if not part:
+            note("note", NO_TARGET.format(int(gone.sum())))
         table, y = table.rows(~gone), y[~gone]
-    if not len(y):
+    if not len(y) and not part:
         raise ValueError(f"{table.name} has no row with a target")
-    if text and not classes:
+    if text and not classes and len(y):
         raise ValueError(f"the target {target!r} is text, such as {y[0][:40]!r}: a classifier would take it as classes")
     if not text and not np.isfinite(y).all():
         raise ValueError(f"{table.name}: row {int(np.argmax(np.isinf(y))) + 1}, column {target!r} is infinite")

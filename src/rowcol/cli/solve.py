@@ -89,7 +89,7 @@ def solve(
             raise ValueError(f"{out.name}: x is written as .csv, .tsv or .npy")
         reportable(html)
         options = _options(columns, drop, one_hot, missing, standardize)
-        X, y, names = system_from(source, right, target, options, decimal, memory)
+        X, y, names = system_from(source, right, target, options, decimal, memory, method)
         from ..solving import solve as run
 
         with Interrupt() as interrupt:
@@ -206,7 +206,7 @@ def plan(
     """
     with answering():
         options = _options(columns, drop, one_hot, missing, standardize)
-        X, y, _ = system_from(source, right, target, options, decimal, memory)
+        X, y, _ = system_from(source, right, target, options, decimal, memory, method)
         from ..solving import plan as ask
 
         found = ask(

@@ -178,7 +178,7 @@ def _frame(path: Path, needs: tuple[str, ...], decimal: str) -> Table:
             names, values, text = wide_columns(path, head, decimal)
             for one, column in text.items():
                 check_commas(path, one, column)
-            return Table(tuple(names), values, text, path.name, _unnamed(names))
+            return Table(tuple(names), values, text, path.name, unnamed(names))
         frame = _text_frame(path, head.separator, head.packed, decimal)
     else:
         frame = arrow_frame(path)
@@ -216,7 +216,8 @@ def _large(frame: Any) -> Any:
     return frame
 
 
-def _unnamed(names: Any) -> list[str]:
+def unnamed(names: Any) -> list[str]:
+    """What to say of columns without a name: of the first."""
     return [
         f"column {j + 1} has no name and is taken as {one!r}: leave it out by --drop {one!r} if it only counts rows"
         for j, one in enumerate(names)
@@ -235,7 +236,7 @@ def _parted(frame: Any, path: Path) -> Table:
     numeric = {kind: bool(types.is_numeric_dtype(kind)) for kind in set(found)}
     if any(types.is_complex_dtype(kind) for kind in numeric):
         raise PlainError(f"{path.name} has complex numbers, which models do not take")
-    kinds, notes = [numeric[kind] for kind in found], _unnamed(frame.columns)
+    kinds, notes = [numeric[kind] for kind in found], unnamed(frame.columns)
     numbers = frame if all(kinds) else frame.loc[:, kinds]
     values = np.ascontiguousarray(numbers.to_numpy(dtype=np.float64, na_value=np.nan))
     for j in [k for k, kind in enumerate(numbers.dtypes) if types.is_integer_dtype(kind)]:

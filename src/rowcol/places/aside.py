@@ -2,7 +2,8 @@
 
 A task takes 8 to 11 ms from here and back, whatever it does, and time of the scheduler, which on one machine is that of
 the workers; a function that the scheduler passes on takes 2 to 4. What lies on a worker is named, and must be there by
-then. Nothing insists: whoever asked, and heard nothing, asks again by tasks, which find out what is wrong.
+then. Nothing insists: whoever asked, and heard nothing for a second, asks by tasks, which find out what is wrong, and
+which other workers may take where one is busy.
 """
 
 from __future__ import annotations
@@ -10,14 +11,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from itertools import count
 from typing import Any, NamedTuple
 
 from ..core.place import Late, time_left
 
 log = logging.getLogger(__name__)
 
-PATIENCE = 0.5  # seconds without an answer, after which the scheduler is asked who is there: it tries the dead for 30
+PATIENCE = 1.0  # seconds: a worker may be gone, which the scheduler tries for 30, or be at something else of others
 
 
 class Named(NamedTuple):
@@ -36,26 +36,11 @@ def aside(client: Any, f: Callable, asked: list[tuple[str | None, tuple]]) -> li
         many = [tuple(_named(one) for one in asked[k][1]) for k in share]
         return (await client.run(_served, f, many, workers=[worker], on_error="return")).get(worker)
 
-    async def all_of_them() -> list[Any]:
-        return await asyncio.gather(*(told(*one) for one in shares.items()))
-
-    async def gone() -> None:
-        for _ in count():
-            await asyncio.sleep(PATIENCE)
-            if not set(shares) <= set(await client.nthreads()):
-                return
-
     async def everybody() -> list[Any]:
-        asking, missing = asyncio.ensure_future(all_of_them()), asyncio.ensure_future(gone())
         try:
-            await asyncio.wait((asking, missing), return_when=asyncio.FIRST_COMPLETED)
-            if not asking.done():
-                await missing  # or what went wrong with it
-                raise ConnectionError("a worker is gone")
-            return asking.result()
-        finally:
-            asking.cancel()
-            missing.cancel()
+            return await asyncio.wait_for(asyncio.gather(*(told(*one) for one in shares.items())), PATIENCE)
+        except TimeoutError as late:
+            raise ConnectionError(f"no answer in {PATIENCE} s") from late
 
     try:
         found = client.sync(everybody, callback_timeout=time_left())

@@ -204,7 +204,7 @@ class There:
             return [self._own(rows, picks, at) for rows in seat.pieces]
 
         entries = 0 if step is None else at.size * self.by.shape[0] / max(len(self.seated.seats), 1)
-        short = step is not None and entries * (g.features + 8) < QUICK
+        short = step is not None and entries * (g.features + 2 + 6 * len(self.y)) < QUICK
         answers = self.seated.ask(carried_on, g, shared, own, short, again=False)
         if answers is None:
             return None

@@ -120,19 +120,12 @@ class Crew:
         question: Question,
         named: Callable | None = None,
         insist: bool = True,
-        short: bool = False,
     ) -> Iterator[Any]:
         """f of every question, in order; an answer that was lost with a worker is asked for again.
 
         `named`: what Dask's dashboard is told, where f only passes it on. Without `insist`, Forgotten stands for an
-        answer that did not come, whatever the reason. `short`: it takes so little that it is no task, unless it has to
-        be asked for again; f is then one that may be asked twice.
+        answer that did not come, whatever the reason.
         """
-        if short:
-            answers = self.beside(f, [question(k, False) for k in range(count)])
-            if answers is not None:
-                yield from answers
-                return
         asked = (named or f).__name__.strip("_").replace("_", "-")
         name = f"rowcol-{asked}-{uuid.uuid4().hex}"
         self.done.clear()

@@ -27,7 +27,8 @@ log = logging.getLogger(__name__)
 SHARE = 0.25  # of the workers' memory: so much F may take
 PACE = 1.2e11  # multiplications and additions a second and thread, in single precision
 PRICE = 0.25  # seconds: two questions more in each of some twenty steps, of 4 ms, and two for every block of pivots
-SHORT = ("columns", "times", "back")  # questions that take little: less, as long as there are fewer pivots
+SHORT = ("columns", "times", "back")  # questions that only read F
+BRIEF = 2.5e8  # numbers of F a thread that these may read, times columns: a tenth of a second
 
 
 class Block(NamedTuple):
@@ -91,11 +92,11 @@ class LowRankThere:
 
     def times(self, u: np.ndarray) -> np.ndarray:
         """Sums of what each has."""
-        return np.asarray(sum(found for _, found in self._ask("times", lambda seat: (_own(u, seat),))))
+        return np.asarray(sum(found for _, found in self._ask("times", lambda seat: (_own(u, seat),), len(u))))
 
     def back(self, w: np.ndarray) -> np.ndarray:
         """Of each, its own columns."""
-        return self._along(self._ask("back", lambda seat: (w,)))
+        return self._along(self._ask("back", lambda seat: (w,), len(w)))
 
     def _along(self, found: list[tuple[Seat, np.ndarray]]) -> np.ndarray:
         out = np.empty((*found[0][1].shape[:-1], self.g.shape[0]), found[0][1].dtype)
@@ -104,11 +105,12 @@ class LowRankThere:
                 out[..., rows] = one[..., at : at + rows.stop - rows.start]
         return out
 
-    def _ask(self, name: str, own: Any) -> list[tuple[Seat, Any]]:
-        """What everybody answers, in the order of seats."""
+    def _ask(self, name: str, own: Any, many: int = 1) -> list[tuple[Seat, Any]]:
+        """What everybody answers, in the order of seats; of so many columns."""
         for _ in range(TRIES):
             told = Told(self.rank, self.answered, self.blocks[self.answered :], self.ground.lines, name)
-            found = self.seated.ask(low_rank, self.g, told, own, name in SHORT)
+            read = self.known * self.g.shape[0] * many / max(len(self.seated.seats), 1)
+            found = self.seated.ask(low_rank, self.g, told, own, name in SHORT and read < BRIEF)
             if found is not None:
                 self.answered = len(self.blocks)
                 return list(zip(self.seated.seats, found, strict=True))

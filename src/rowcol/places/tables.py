@@ -128,12 +128,16 @@ def files_of(paths: list[Path]) -> list[Path]:
     """Files, and the Parquet files of folders, but for what others keep there (_delta_log, _temporary)."""
     files = []
     for path in paths:
-        found = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
+        found = sorted(f for f in path.rglob("*") if _is_parquet(f)) if path.is_dir() else [path]
         hidden = [any(part.startswith(("_", ".")) for part in f.relative_to(path).parts) for f in found]
         files += [f for f, out in zip(found, hidden, strict=True) if not out]
     if not files:
         raise ValueError(f"{paths[0].name} has no .parquet files")
     return files
+
+
+def _is_parquet(path: Path) -> bool:
+    return path.name.lower().endswith(".parquet") and path.is_file()
 
 
 def _kind(path: Path) -> str:
