@@ -35,6 +35,9 @@ ASIDE = {
     ],
     "tells the compiler, which plain Python does without: compiled tests would not even start": [
         ("engine/lines", "", "overload(*"),
+        ("engine/lines", "", "_FLAGS = *"),
+        ("engine/tiles", "", "_FLAGS = *"),
+        ("engine/tiles", "", "_EXACT = *"),
         ("engine/tiles", "", "overload(*"),
         ("engine/lines", "_body", 'kind = getattr(kind, "instance_class", kind)'),
         ("engine/alias", "", 'JIT = {"cache": True, "nogil": True}'),

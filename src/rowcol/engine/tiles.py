@@ -241,9 +241,8 @@ def _kind(value: Any) -> Any:
 
 
 _FLAGS = {"jit_options": {"fastmath": FAST, "forceinline": True}}
-overload(exp2, jit_options={"fastmath": EXACT, "forceinline": True})(
-    lambda x: _exp2_single if x == types.float32 else _exp2_double
-)
+_EXACT = {"jit_options": {"fastmath": EXACT, "forceinline": True}}
+overload(exp2, **_EXACT)(lambda x: _exp2_single if x == types.float32 else _exp2_double)
 overload(add, **_FLAGS)(lambda base, t, x, y: _body(_kind(base), "add"))
 overload(of, **_FLAGS)(lambda shape, t: _body(_kind(shape), "of"))
 
