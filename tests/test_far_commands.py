@@ -220,6 +220,10 @@ def test_streams_of_arrow_are_read_as_a_whole_and_folders_by_their_files(no_room
     pq.write_table(table[:900], tmp_path / "spark" / "part.parquet" / "a.parquet")
     pq.write_table(table[900:], tmp_path / "spark" / "b.PARQUET")
     found = json.loads(told("solve", tmp_path / "spark", "--target", "fare", "--json").stdout)
+    (tmp_path / "spark" / "part.parquet" / "a.parquet").rename(tmp_path / "spark" / "a.PARQUET")
+    (tmp_path / "spark" / "part.parquet").rmdir()
+    again = json.loads(told("solve", tmp_path / "spark", "--target", "fare", "--json").stdout)
+    np.testing.assert_allclose(again["x"], found["x"], rtol=1e-6)
     known = np.linalg.lstsq(LATER[["km", "hours"]].to_numpy(), LATER["fare"].to_numpy())[0]
     np.testing.assert_allclose(found["x"], known, rtol=1e-4)
 

@@ -31,7 +31,7 @@ def is_far(path: Path, memory: str | None, kinds: tuple[str, ...] = TABLES) -> b
         return False
     if path.is_dir():
         zarr = name.endswith(".zarr")
-        return zarr if kinds is MATRICES else not zarr and any(path.rglob("*.parquet"))
+        return zarr if kinds is MATRICES else not zarr and any(f.suffix.lower() == ".parquet" for f in path.rglob("*"))
     return name.endswith(kinds) and path.is_file() and _size(path) > limit and not _is_stream(path)
 
 
