@@ -301,7 +301,7 @@ def test_a_file_of_eight_times_the_memory_is_solved_in_it(tmp_path):
     n, p = 400_000, 100
     columns = {f"c{j}": np.random.default_rng(j).standard_normal(n).astype(np.float32) for j in range(p)}
     columns["y"] = columns["c0"] - 2 * columns["c1"]
-    pq.write_table(pa.table(columns), tmp_path / "X.parquet", row_group_size=2_000, use_dictionary=False)
+    pq.write_table(pa.table(columns), tmp_path / "X.parquet", row_group_size=3_000, use_dictionary=False)
     (tmp_path / "small").mkdir()  # a folder, which is read in chunks, too
     pq.write_table(pa.table(columns)[:1_000], tmp_path / "small" / "X.parquet")
     words = [sys.executable, "-c", TAKEN, str(tmp_path / "X.parquet"), str(tmp_path / "small")]

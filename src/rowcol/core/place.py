@@ -104,6 +104,7 @@ class Place(LinearOperator):
     shorter = False  # may parts be cut to fit the memory, by `shortened`?
     unpacked = 0  # bytes that a reading takes beside its part: what is stored together is unpacked together
     stored = ""  # what that is, for messages
+    kept = 0  # bytes that stay as long as it is read
     names: tuple[str, ...] | None = None  # of the columns, where they have any
     lent = False  # do all parts lie in memory as it is, and are somebody else's?
     remedy = "say fewer rows="  # where parts are too long, and may not be cut
@@ -126,7 +127,7 @@ class Place(LinearOperator):
     @property
     def held(self) -> int:
         """Bytes of parts that are in memory at a time."""
-        return self.waiting + self.unpacked * (1 if self.alone else ABREAST)
+        return self.waiting + self.kept + self.unpacked * (1 if self.alone else ABREAST)
 
     @property
     def waiting(self) -> int:

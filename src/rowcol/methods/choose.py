@@ -209,8 +209,10 @@ def _elsewhere(asked: Problem, memory: int, reasons: list[str]) -> Choice:
     reasons.append(_regime(n, p, asked.alpha))
     parts = f"{asked.X.count:,} part{'s' * (asked.X.count != 1)}"
     reasons.append(f"X lies elsewhere, in {parts} of rows: a pass reads it, or asks all who have it")
-    if n >= p and bytes_of("direct", asked, 0) <= memory:
-        reasons.append(f"the {p} x {p} Gram matrix fits in memory, and takes one pass")
+    need = bytes_of("direct", asked, 0)
+    if n >= p and need <= max(memory, bytes_of("cg", asked, 0)):
+        fits = "fits in memory" if need <= memory else "takes less memory than steps would"
+        reasons.append(f"the {p} x {p} Gram matrix {fits}, and takes one pass")
         return Choice("direct", "columns", reasons)
     if n >= p:
         reasons.append(f"the {p} x {p} Gram matrix does not fit in memory; conjugate gradients take a pass a step")

@@ -120,8 +120,13 @@ def bytes_of(route: str, asked: Problem, copies: int) -> int:
     vectors = item * q * (n + p)
     base = copies + 5 * vectors + 64 * 1024
     if isinstance(asked.X, Place):  # parts in memory, and one of them once more, centred, scaled or doubled
+        base -= 2 * vectors if route == "direct" else 0  # what is as long as y is made part by part
+        held = asked.X.held + (asked.X.held - asked.X.kept) // 3
         more = {"direct": 13 * m * m * item, "rk": 2 * vectors + asked.X.held // 3}.get(route, 8 * vectors)
-        return int(base + asked.X.held + asked.X.held // 3 + more + (2 * vectors if asked.shift is not None else 0))
+        if route == "sketch":  # its directions, and what X makes of them: of three parts at a time, or of all by rows
+            long = 12 * p + 6 * int(np.diff(asked.X.starts).max()) if n >= p else 8 * (n + p)
+            more += DIRECTIONS * item * long
+        return int(base + held + more + (2 * vectors if asked.shift is not None else 0))
     if asked.shift is not None:
         base += 2 * vectors + 8 * item * min(size(asked.X), PART)  # the means, and what is lifted by them
         if route in ("sketch", "direct", "subset"):

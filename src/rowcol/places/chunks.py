@@ -191,7 +191,7 @@ def within(place: Place, memory: int, beside: int = 0) -> Place:
         place = copy.copy(place)
         place.alone = True
     most = int(np.diff(place.starts).max())
-    rows = int(max(room - place.unpacked, memory / 12) / (3 * place.shape[1] * place.dtype.itemsize))
+    rows = int(max(room - place.unpacked - place.kept, memory / 12) / (3 * place.shape[1] * place.dtype.itemsize))
     if place.held <= room or not place.shorter or rows >= most:
         return place
     return place.shortened(max(rows, 1))

@@ -226,8 +226,13 @@ def affordable(X: Place, memory: int) -> Place:
     """
     (n, p), most, said = X.shape, int(np.diff(X.starts).max()), f"memory={_mb(memory)}"
     parts = (0 if X.lent else 4 * X.waiting // 3) + 3 * p * X.dtype.itemsize
-    if X.unpacked + memory // 9 > memory:  # which parts are cut to, if need be
-        enough = 1.13 * (X.unpacked + _beside(X) + 4 * p * X.dtype.itemsize)
+    beside, enough = X.unpacked + X.kept, 1.13 * (X.unpacked + X.kept + _beside(X) + 4 * p * X.dtype.itemsize)
+    if beside + memory // 9 > memory and X.kept > X.unpacked:  # which parts are cut to, if need be
+        raise ValueError(
+            f"{X.name} is stored in {X.stored}, and where each of them lies takes about {_mb(X.kept)} to know, of "
+            f"{said}: store it in longer {X.stored.split(' of ')[0]}, of some 16 MB, or allow memory='{_mb(enough)}'"
+        )
+    if beside + memory // 9 > memory:
         raise ValueError(
             f"{X.name} is stored in {X.stored}, and reading a row unpacks about {_mb(X.unpacked)}, of {said}: store it "
             f"in {X.stored.split(' of ')[0]} of fewer rows, of some 16 MB, or allow memory='{_mb(enough)}'"
@@ -242,7 +247,7 @@ def affordable(X: Place, memory: int) -> Place:
             f"{said} is too little for chunks of {most:,} x {p:,} numbers: three of {X.name}, and one that is made of "
             f"them, take {_mb(parts)}: {X.remedy}, or allow more memory"
         )
-    need = parts + X.unpacked + LONG * 8 * n
+    need = parts + beside + LONG * 8 * n
     if need > memory:
         raise ValueError(
             f"{said} is too little for {n:,} rows: vectors as long as y, and what is read at a time of {X.name}, take "

@@ -10,20 +10,18 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
 from ..core.place import PIECE, Place
 from ..core.words import first_line
 from .chunks import CHUNK, LEAST, Flowing, starts_of
+from .footers import BUFFER, Footers, held_by, length_of
 from .heads import NO_NAMES, Head, are_numbers, head_of
 
 TEXT = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 KINDS = (".parquet", ".arrow", ".feather", *TEXT)
-BUFFER = 1 << 16  # bytes of a Parquet file that are read at a time, of each column
-PEEK = 1 << 14  # bytes that Arrow looks ahead for the head of a page: where pages are shorter, its buffer never empties
-MORE = 50_000  # bytes that reading a column of Parquet takes beside its pages, as measured
 BLOCK = 1 << 20  # bytes of text that are read at a time
 
 Names = tuple[str, ...]
@@ -36,19 +34,29 @@ class Streamed(Flowing):
     names: Names
 
     def __init__(
-        self, files: list[Path], names: Names, n: int, rows: int | None, name: str, unpacked: int, stored: str
+        self,
+        files: list[Path],
+        names: Names,
+        n: int,
+        rows: int | None,
+        name: str,
+        unpacked: int,
+        stored: str,
+        footers: Footers | None = None,
     ) -> None:
         super().__init__(self._filled, name, np.float64, starts_of(n, len(names), 8, rows, 1), len(names))
         self.files, self.names, self.unpacked, self.shorter = files, names, unpacked, rows is None
-        self.stored = stored
+        self.stored, self.footers = stored, footers or Footers()
 
     def _filled(self) -> Iterator[np.ndarray]:
-        return filled((batch for path in self.files for batch in batches_of(path, self.names)), self.starts, self.names)
+        batches = (one for path in self.files for one in batches_of(path, self.names, self.footers))
+        return filled(batches, self.starts, self.names)
 
     def shortened(self, rows: int) -> Place:
         """The same rows in parts of no more than these."""
-        made = Streamed(self.files, self.names, self.shape[0], rows, self.name, self.unpacked, self.stored)
-        made.shorter = True
+        told = self.name, self.unpacked, self.stored, self.footers
+        made = Streamed(self.files, self.names, self.shape[0], rows, *told)
+        made.shorter, made.kept = True, self.kept
         return made
 
 
@@ -66,11 +74,12 @@ class Grouped(Place):
         super().__init__(np.float64, np.cumsum([0, *lengths]), streamed.shape[1], streamed.name)
         self.streamed, self.groups, self.shorter = streamed, groups, streamed.shorter
         self.unpacked, self.stored, self.names = streamed.unpacked, streamed.stored, streamed.names
+        self.kept, self.footers = streamed.kept, streamed.footers
 
     def part(self, k: int) -> np.ndarray:
         """The numbers of some row groups."""
         path, names = self.parted[k][0][0], self.streamed.names
-        batches = batches_of(path, names, [g for _, g, _ in self.parted[k]])
+        batches = batches_of(path, names, self.footers, [g for _, g, _ in self.parted[k]])
         found = next(filled(batches, self.starts[k : k + 2] - self.starts[k], names), None)
         if found is None:
             raise ValueError(f"{path.name} has fewer rows than before")
@@ -108,12 +117,12 @@ def tables(
     size = rows or max(CHUNK // (8 * len(names)), LEAST)
     if kinds == {".parquet"}:
         place = _parquet(files, names, rows, size, name)
-        return place, _whole(files, aims, place.shape[0]) if aims else None, names
+        return place, _whole(files, aims, place.shape[0], place.footers) if aims else None, names
     n, unpacked, most, targets = 0, 0, 0, []
     for path in files:
         before = n
         try:
-            for batch in batches_of(path, (*names, *aims)):
+            for batch in batches_of(path, (*names, *aims), Footers()):
                 n, unpacked, most = n + batch.num_rows, max(unpacked, 2 * batch.nbytes), max(most, batch.num_rows)
                 targets += [numbers(batch, one) for one in aims]
         except (pa.ArrowException, OSError) as wrong:
@@ -149,56 +158,33 @@ def _kind(path: Path) -> str:
 
 def _parquet(files: list[Path], names: Names, rows: int | None, size: int, name: str) -> Place:
     """By row groups where these are no longer than a part should be, or little so; else as a stream."""
-    import pyarrow.parquet as pq
-
     groups: list[Group] = []
-    most, unpacked = 0, 0
+    most, unpacked, kept, footers = 0, 0, 0, Footers()
     for path in files:
-        with pq.ParquetFile(path) as file:
-            held = [file.metadata.row_group(g) for g in range(file.metadata.num_row_groups)]
-            groups += [(path, g, one.num_rows) for g, one in enumerate(held) if one.num_rows]
-            longest = max(held, key=lambda one: one.num_rows, default=None)
-            if longest is not None and longest.num_rows > most:
-                most, wanted = longest.num_rows, set(names)
-                found = (longest.column(j) for j in range(longest.num_columns))
-                with open(path, "rb") as raw:
-                    batch = min(8 * len(names) * most, PIECE)
-                    unpacked = 2 * batch + sum(_held(raw, one) for one in found if one.path_in_schema in wanted)
+        footer = footers.of(path)
+        kept = max(kept, length_of(footer))
+        held = [footer.row_group(g) for g in range(footer.num_row_groups)]
+        groups += [(path, g, one.num_rows) for g, one in enumerate(held) if one.num_rows]
+        longest = max(held, key=lambda one: one.num_rows, default=None)
+        if longest is not None and longest.num_rows > most:
+            most, wanted = longest.num_rows, set(names)
+            found = (longest.column(j) for j in range(longest.num_columns))
+            with open(path, "rb") as raw:
+                batch = min(8 * len(names) * most, PIECE)
+                unpacked = 2 * batch + sum(held_by(raw, one) for one in found if one.path_in_schema in wanted)
     if not groups:
         raise ValueError(f"{files[0].name} has names but no rows")
     stored = f"row groups of {most:,} rows"
-    streamed = Streamed(files, names, sum(length for *_, length in groups), rows, name, unpacked, stored)
+    streamed = Streamed(files, names, sum(length for *_, length in groups), rows, name, unpacked, stored, footers)
+    streamed.kept = kept
     return streamed if most > (size if rows else 4 * size) else Grouped(streamed, groups, size)
 
 
-def _held(file: BinaryIO, column: Any) -> int:
-    """Bytes that Arrow holds while it reads a column of a row group, from the heads of its first pages.
-
-    The dictionary, once more unpacked or the page that is read, and what is read ahead; a quarter for what the
-    allocator leaves between them. Pages are of a length, more or less.
-    """
-    whole = column.total_uncompressed_size
-    dictionary = _page(file, column.dictionary_page_offset, whole) if column.has_dictionary_page else 0
-    page = _page(file, column.data_page_offset, whole)
-    buffer = BUFFER if page >= PEEK else 3 * column.total_compressed_size // 2
-    return int(1.25 * (dictionary + max(dictionary, page) + buffer + min(MORE, whole)))
-
-
-def _page(file: BinaryIO, where: int, whole: int) -> int:
-    """Bytes of a page, unpacked: the second number of its head, in as many bytes as it takes. All, where unclear."""
-    file.seek(max(where, 0))
-    head = file.read(24)
-    kind, size = re.match(rb"\x15.\x15([\x80-\xff]{0,4}[\x00-\x7f])", head, re.S), 0
-    for byte in reversed(kind[1] if kind else b""):
-        size = size << 7 | byte & 127
-    return min(size >> 1, whole) or whole
-
-
-def _whole(files: list[Path], aims: Names, n: int) -> np.ndarray:
+def _whole(files: list[Path], aims: Names, n: int, footers: Footers) -> np.ndarray:
     """A column of all files."""
     try:
-        found = filled((batch for path in files for batch in batches_of(path, aims)), np.array([0, n]), aims)
-        return next(found).ravel()
+        batches = (one for path in files for one in batches_of(path, aims, footers))
+        return next(filled(batches, np.array([0, n]), aims)).ravel()
     except (ValueError, OSError) as wrong:  # Arrow's are among them
         raise ValueError(f"column {aims[0]!r} cannot be read: {first_line(wrong)}") from wrong
 
@@ -292,17 +278,19 @@ def _said(path: Path, wrong: Exception, before: int = 0, size: int = 1) -> str:
 # --- batches ---------------------------------------------------------------------------------------------------------
 
 
-def batches_of(path: Path, names: Names, groups: list[int] | None = None) -> Iterator[Any]:
+def batches_of(path: Path, names: Names, footers: Footers, groups: list[int] | None = None) -> Iterator[Any]:
     """Columns of a file, some rows at a time; of Parquet, of some row groups."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     if path.name.lower().endswith(".parquet"):
         # pages are read as they are needed: ahead, or by threads, a row group would be in memory as a whole
-        with pq.ParquetFile(path, buffer_size=BUFFER, pre_buffer=False) as file:
-            size = max(PIECE // (8 * len(names)), LEAST)
-            yield from file.iter_batches(size, row_groups=groups, columns=list(names), use_threads=False)
-        pa.default_memory_pool().release_unused()  # or it is kept for this thread, and threads come and go
+        size, footer = max(PIECE // (8 * len(names)), LEAST), footers.of(path)
+        try:
+            with pq.ParquetFile(path, metadata=footer, buffer_size=BUFFER, pre_buffer=False) as file:
+                yield from file.iter_batches(size, row_groups=groups, columns=list(names), use_threads=False)
+        finally:
+            pa.default_memory_pool().release_unused()  # or it is kept for this thread, and threads come and go
     elif path.name.lower().endswith(TEXT):
         head = _head(path)
         kinds = {one: kind for one, kind in zip(head.names, _typed(path, head).types, strict=True) if one in names}
