@@ -131,11 +131,11 @@ def choice_for(asked: Problem, how: How, kept: Kept) -> Choice:
             return Choice("rcd" if n >= p else "rk", side, [reason])
         return choose(asked, how.stop.tol, how.memory, how.seed, how.many_y)
     if isinstance(asked.X, Place):
-        if method not in ("cg", "direct", "rk") or (method == "rk" and asked.shift is not None):
+        if method not in ("cg", "direct", "rk", "sketch") or (method == "rk" and asked.shift is not None):
             also = " together with an intercept" if method == "rk" else ""
             raise TypeError(
-                f"method={method!r} cannot be used{also} where rows of X lie elsewhere: say method='direct', 'cg' or "
-                "'auto', or load X into memory; columns need X column by column"
+                f"method={method!r} cannot be used{also} where rows of X lie elsewhere: say method='direct', 'cg', "
+                "'sketch' or 'auto', or load X into memory; columns need X column by column"
             )
         if method == "direct" and n < p:
             raise ValueError("method='direct' needs as many rows as columns where rows of X lie elsewhere: say 'cg'")

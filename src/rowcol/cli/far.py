@@ -16,7 +16,7 @@ TABLES = (".parquet", ".arrow", ".feather", ".csv", ".tsv", ".csv.gz", ".tsv.gz"
 MATRICES = (".npy", ".h5", ".hdf5", ".zarr")
 UNPACKED = 4  # bytes of text in one that is packed, about
 IN_CHUNKS = ("columns", "drop")  # what may be asked of columns then
-METHODS = ("auto", "direct", "cg", "rk")  # and by what X may be solved
+METHODS = ("auto", "direct", "cg", "sketch", "rk")  # and by what X may be solved
 
 
 def is_far(path: Path, memory: str | None, kinds: tuple[str, ...] = TABLES) -> bool:

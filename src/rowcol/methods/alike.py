@@ -7,15 +7,14 @@ import numpy as np
 from ..core.passes import Products, norms_of, residual_pass
 from ..core.problem import Problem
 from ..core.sums import column_squares
-from .conjugate import Precondition
 
 UNLIKE = 10.0  # columns that differ in size by more are scaled
 
 
 def jacobi(
     problem: Problem, by: Products, seed: np.random.SeedSequence, column2: np.ndarray | None
-) -> Precondition | None:
-    """1/(‖X_j‖² + λ) where columns are of different size, which a few rows tell; None where they are not."""
+) -> np.ndarray | None:
+    """1/(‖X_j‖² + λ), where columns are of different size, which a few rows tell; None where they are not."""
     n = problem.X.shape[0]
     if by.side == "operator":
         return None
@@ -33,8 +32,7 @@ def jacobi(
     if norms.max() + problem.alpha <= UNLIKE**2 * (norms[norms > 0].min(initial=np.inf) + problem.alpha):
         return None
     curvature = norms + problem.alpha
-    share = np.divide(1.0, curvature, out=np.zeros_like(curvature), where=curvature > 0)
-    return lambda g: share * g
+    return np.divide(1.0, curvature, out=np.zeros_like(curvature), where=curvature > 0)
 
 
 def _nothing(problem: Problem) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

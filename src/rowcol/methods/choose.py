@@ -241,32 +241,38 @@ def after(
     if asked.bounds is not None:
         return None
     operator = isinstance(X, LinearOperator)
-    if isinstance(
-        X, Place
-    ):  # by rows, nothing is reached that no β fits; by columns, what is there is the best there is
-        return ("cg", "columns") if side == "rows" and asked.alpha == 0 and not falling else None
-    options: list[tuple[str, str]] = []
-    if asked.each is not None:  # many λ share their passes here and in cg only
+    if asked.each is not None and not isinstance(X, Place):  # many λ share their passes here and in cg only
         need = bytes_of("direct", asked, copies_of("direct", asked))
         here = f"direct {_short_side(n, p)}"
         return ("direct", _short_side(n, p)) if not operator and here not in tried and need <= memory else None
-    if route == "rk" and falling and sp.issparse(X) and asked.shift is None and asked.alpha == 0:
-        options.append(("sgs-cg", "rows"))
-    if route in ("rk", "rcd", "sgs-cg", "subset"):
-        # rows may have stopped because no β fits: by columns, least squares are reached whatever the shape
-        safe = asked.alpha == 0 and not falling
-        options.append(("cg", "columns" if safe else _short_side(n, p)))
-    if not operator:
-        small = ("direct", _short_side(n, p)), ("sketch", _short_side(n, p))
-        options += small if gram_passes(X, len(asked.y)) <= sketch_passes(X) else small[::-1]
-    options += [("cg", "columns"), ("rek", "both")]
-    for name, where in options:
+    for name, where in _options(route, side, asked, falling):
         label = f"{name} {where}"
         if label in tried or (name == "rek" and (operator or asked.alpha > 0 or asked.shift is not None)):
             continue
         if name == "cg" or bytes_of(name, asked, copies_of(name, asked)) <= memory:
             return name, where
     return None
+
+
+def _options(route: str, side: str, asked: Problem, falling: bool) -> list[tuple[str, str]]:
+    """What could be next, the best first."""
+    X = asked.X
+    n, p = X.shape
+    # rows may have stopped because no β fits: by columns, least squares are reached whatever the shape
+    safe = asked.alpha == 0 and not falling
+    if isinstance(X, Place):  # whose Gram matrix does not fit, or that of its rows, which takes all of them at once
+        if side == "rows" and safe:
+            return [("cg", "columns")]
+        return [("sketch", side)] if route == "cg" and asked.each is None else []
+    options: list[tuple[str, str]] = []
+    if route == "rk" and falling and sp.issparse(X) and asked.shift is None and asked.alpha == 0:
+        options.append(("sgs-cg", "rows"))
+    if route in ("rk", "rcd", "sgs-cg", "subset"):
+        options.append(("cg", "columns" if safe else _short_side(n, p)))
+    if not isinstance(X, LinearOperator):
+        small = ("direct", _short_side(n, p)), ("sketch", _short_side(n, p))
+        options += small if gram_passes(X, len(asked.y)) <= sketch_passes(X) else small[::-1]
+    return [*options, ("cg", "columns"), ("rek", "both")]
 
 
 def _regime(n: int, p: int, alpha: float) -> str:

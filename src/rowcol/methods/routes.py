@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..core.centre import centred_copy, scaled_shift
-from ..core.place import until
+from ..core.place import Place, until
 from ..core.problem import Problem, answer, ridge_of, shared
 from ..core.problem import some as some_of
 from ..core.threads import lent
@@ -52,7 +52,9 @@ def follow(way: Way, choice: Choice, beta0: np.ndarray | None, alpha0: np.ndarra
         falling = out.rate < 0.9
         last, side = way.taken[-1].split(" ")
         onward = after(last, side, way.asked, way.memory, falling, way.taken)
-        if onward is None or (all(out.statuses[i] is Status.ROUNDING for i in stuck) and last == "direct"):
+        # where it was rounding, none leaves less than a factor, nor a sketch less than any conjugate gradients
+        least = last == "direct" or (isinstance(way.asked.X, Place) and onward is not None and onward[0] == "sketch")
+        if onward is None or (least and all(out.statuses[i] is Status.ROUNDING for i in stuck)):
             break
         learn(log, way.learned, _told(last, out, out.statuses[stuck[0]], onward[0]))
         if way.stop.max_passes - out.passes <= 0:

@@ -3,8 +3,8 @@
 - Tall (or wide) X: S X with a few random signs in every column of S, four rows of it for every unknown, and its QR.
   Then R⁻ᴴ(XᴴX)R⁻¹ has a condition near 3, whatever that of X. The sketched problem's own solution is the start; exact
   looks along the way refine it, so the answer does not inherit the sketch's errors.
-- Nearly square X, where that would cost as much as solving: the few largest directions of XᴴX, from a random sample of
-  its range (Nyström). What they leave is a flat tail.
+- Nearly square X, where that would cost as much as solving, and X that lies elsewhere: the few largest directions of
+  XᴴX, from a random sample of its range (Nyström). What they leave is a flat tail.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import scipy.sparse as sp
 from ..core.explain import explain_values
 from ..core.passes import Products
 from ..core.problem import Problem
-from ..core.products import back, times
+from ..core.products import back, conormal, normal, times
 from .factor import tall_blocks
 
 OVERSAMPLE = 4  # rows of the sketch for every unknown
@@ -30,25 +30,27 @@ DIRECTIONS = 80  # of a low-rank sketch
 
 @dataclass
 class Sketched:
-    """g ↦ R⁻¹R⁻ᴴg, columns scaled alike; or g ↦ g + U·shrink·Uᴴg."""
+    """g ↦ D R⁻¹R⁻ᴴ D g, or g ↦ D(I + U·shrink·Uᴴ)D g, where D scales columns alike."""
 
-    upper: np.ndarray | None  # R
-    scale: np.ndarray
+    scale: np.ndarray  # D
+    upper: np.ndarray | None = None  # R
     U: np.ndarray | None = None
+    shrink: np.ndarray | None = None
     start: np.ndarray | None = None  # the sketched solution
 
     def __call__(self, g: np.ndarray) -> np.ndarray:
         """What it makes of (q, m) gradients."""
+        g = g * self.scale
         if self.upper is None:
             assert self.U is not None
-            return g + ((g @ self.U.conj()) * self.scale) @ self.U.T
-        u = sl.solve_triangular(self.upper, (g * self.scale).T, trans="C", check_finite=False)
+            return (g + ((g @ self.U.conj()) * self.shrink) @ self.U.T) * self.scale
+        u = sl.solve_triangular(self.upper, g.T, trans="C", check_finite=False)
         return np.ascontiguousarray(sl.solve_triangular(self.upper, u, check_finite=False).T * self.scale)
 
     @property
     def bytes(self) -> int:
         """Memory kept."""
-        return sum(a.nbytes for a in (self.upper, self.scale, self.U) if a is not None)
+        return sum(a.nbytes for a in (self.scale, self.upper, self.U, self.shrink) if a is not None)
 
 
 def full_sketch(problem: Problem, seed: np.random.SeedSequence) -> Sketched | None:
@@ -80,32 +82,51 @@ def full_sketch(problem: Problem, seed: np.random.SeedSequence) -> Sketched | No
     rcond = float(sl.lapack.get_lapack_funcs(("trcon",), (R,))[0](R)[0])
     if not rcond > 1e-13:
         return None
-    made = Sketched(R, scale)
+    made = Sketched(scale, R)
     if not wide:
         made.start = np.ascontiguousarray(sl.solve_triangular(R, Q.conj().T @ Sy, check_finite=False).T * scale)
     return made
 
 
 def low_rank(
-    problem: Problem, by: Products, side: str, seed: np.random.SeedSequence, directions: int = DIRECTIONS
+    problem: Problem,
+    by: Products,
+    side: str,
+    seed: np.random.SeedSequence,
+    share: np.ndarray | None = None,
+    directions: int = DIRECTIONS,
 ) -> Sketched:
-    """The large directions U of XᴴX (or XXᴴ), with values Λ: g ↦ g + U(μ/Λ − 1)Uᴴg, where μ is the last of Λ."""
+    """The large directions U of DXᴴXD (or XXᴴ), with values Λ: I + U(μ/Λ − 1)Uᴴ, where μ is the last of Λ, and D² is
+    the `share` of every column, if they are to be scaled alike."""
     n, p = problem.X.shape
     m = n if side == "rows" else p
     count = min(directions, m)
     rng = np.random.default_rng(seed)
     omega = rng.standard_normal((m, count)).astype(problem.y.dtype)
+    D = np.ones((m, 1)) if share is None else np.sqrt(share)[:, None]
     there, home = _many(by, side)
-    seen = home(there(omega))
+    far = by.side == "place"  # then nothing is made that is as long as the longer side, but in parts
+    seen = D * (_gram(by, side, D * omega) if far else home(there(D * omega)))
     if not np.isfinite(seen).all():
         raise ValueError(explain_values(problem.X))
     U = np.linalg.qr(seen)[0]
-    half = there(U)
-    _, s, Vh = sl.svd(half, full_matrices=False, check_finite=False)
+    if far:
+        values, V = np.linalg.eigh(U.conj().T @ (D * _gram(by, side, D * U)))
+        s, V = np.sqrt(np.maximum(values[::-1], 0.0)), V[:, ::-1]
+    else:
+        _, s, Vh = sl.svd(there(D * U), full_matrices=False, check_finite=False)
+        V = Vh.conj().T
     keep = s > 1e-4 * max(float(s[0]), 1e-300)  # what is smaller is noise, and may be outside the row space
-    U, values = U @ Vh[keep].conj().T, s[keep] ** 2 + problem.alpha
-    shrink = values[-1] / values - 1.0 if keep.any() else np.empty(0)
-    return Sketched(None, shrink, np.ascontiguousarray(U))
+    U = np.ascontiguousarray(U @ V[:, keep])
+    values = s[keep] ** 2 + problem.alpha * ((D * np.abs(U)) ** 2).sum(axis=0)
+    shrink = values.min(initial=np.inf) / values - 1.0
+    return Sketched(D[:, 0], None, U, shrink)
+
+
+def _gram(by: Products, side: str, a: np.ndarray) -> np.ndarray:
+    """XᴴX a, or XXᴴ a, in as few passes as there are."""
+    v = np.ascontiguousarray(a.T)
+    return (conormal(by, v)[1] if side == "rows" else normal(by, v)[0]).T
 
 
 def _many(by: Products, side: str) -> tuple[Callable[[np.ndarray], np.ndarray], Callable[[np.ndarray], np.ndarray]]:
