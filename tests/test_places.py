@@ -231,7 +231,13 @@ def anonymous():
     return next(int(l.split()[1]) * 1024 for l in open("/proc/self/status") if l.startswith("RssAnon"))
 
 X, y = rowcol.chunks(sys.argv[1]).X, np.load(sys.argv[2])
-rowcol.solve(rowcol.chunks(lambda: iter([np.eye(3), np.eye(3)])).X, np.ones(6), alpha=1.0, method=sys.argv[3])
+
+def options(n, alpha):
+    more = {"fit_intercept": True, "sample_weight": np.linspace(1, 2, n)} if sys.argv[5] == "weighted" else {}
+    return {"alpha": alpha, "method": sys.argv[3], "random_state": 0, **more}
+
+rowcol.solve(rowcol.chunks(lambda: iter([np.eye(3), np.eye(3)])).X, np.arange(6.0), **options(6, 1.0))
+asked = options(len(y), 1e7) | {"tol": 1e-3} if sys.argv[3] == "rk" else options(len(y), 1.0)
 before, peak, done = anonymous(), [0], threading.Event()
 
 def watch():
@@ -239,28 +245,29 @@ def watch():
         peak[0] = max(peak[0], anonymous())
 
 threading.Thread(target=watch, daemon=True).start()
-options = dict(alpha=1e7, tol=1e-3) if sys.argv[3] == "rk" else dict(alpha=1.0)
-result = rowcol.solve(X, y, method=sys.argv[3], memory=float(sys.argv[4]), random_state=0, **options)
+result = rowcol.solve(X, y, memory=float(sys.argv[4]), **asked)
 done.set()
 print(json.dumps([peak[0] - before, result.plan.bytes, result.success]))
 """
 
 
-@pytest.mark.parametrize(
-    "method", ["direct", *(pytest.param(one, marks=pytest.mark.slow) for one in ("cg", "sketch", "rk"))]
-)
-def test_a_file_of_eight_times_the_memory_is_solved_within_it(tmp_path, method):
-    n, p, budget = 140_000, 300, 40e6
+KEPT = [("direct", "plain"), ("direct", "weighted"), ("sketch", "weighted")]
+SLOW = [("cg", "plain"), ("cg", "weighted"), ("sketch", "plain"), ("rk", "plain")]
+
+
+@pytest.mark.parametrize(("method", "how"), [*KEPT, *(pytest.param(*one, marks=pytest.mark.slow) for one in SLOW)])
+def test_a_file_of_eight_times_the_memory_is_solved_within_it(tmp_path, method, how):
+    n, p, budget = (70_000, 600, 40e6) if method == "sketch" else (140_000, 300, 40e6)
     X = np.lib.format.open_memmap(tmp_path / "X.npy", "w+", np.float64, (n, p))
     rng = np.random.default_rng(0)
-    block = rng.standard_normal((20_000, p))
+    block = rng.standard_normal((10_000, p))
     for i in range(0, n, len(block)):
         X[i : i + len(block)] = np.roll(block, i, axis=1)
     np.save(tmp_path / "y.npy", X @ rng.standard_normal(p) + rng.standard_normal(n))
     X.flush()
     assert X.nbytes >= 8 * budget
     del X
-    words = [sys.executable, "-c", WATCHED, str(tmp_path / "X.npy"), str(tmp_path / "y.npy"), method, str(budget)]
+    words = [sys.executable, "-c", WATCHED, str(tmp_path / "X.npy"), str(tmp_path / "y.npy"), method, str(budget), how]
     taken, foretold, success = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
     assert success
     assert taken <= foretold <= budget

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -257,7 +256,8 @@ class Scaled(Place):
     ) -> Iterator[Any]:
         """f of every scaled part, where that part is."""
         assert beside is None, "rows are scaled for columns, which keep nothing beside them"
-        return self.of.map(_scaled_first, (f, len(shared), *shared), (self.root, *sliced), pool, which)
+        first = _pieces_scaled if getattr(f, "by_pieces", False) else _scaled_first
+        return self.of.map(first, (f, len(shared), *shared), (self.root, *sliced), pool, which)
 
 
 def _scaled_first(part: Any, pool: Executor | None, f: Asked, many: int, *rest: Any) -> Any:
@@ -266,17 +266,38 @@ def _scaled_first(part: Any, pool: Executor | None, f: Asked, many: int, *rest: 
 
 
 class Unread:
-    """A part that is read as it is gone through: a piece of it is gone when the next one comes."""
+    """A part that is read, or made, as it is gone through: a piece of it is gone when the next one comes."""
 
-    def __init__(self, place: Place, k: int, read: Callable[[int], Iterator[np.ndarray]]) -> None:
-        self.shape = int(place.starts[k + 1] - place.starts[k]), place.shape[1]
-        self.dtype, self.read, self.whole = place.dtype, read, partial(place.checked, k)
+    def __init__(
+        self,
+        shape: tuple[int, int],
+        dtype: np.dtype,
+        read: Callable[[int], Iterator[np.ndarray]],
+        whole: Callable[[], Any],
+        copies: int = 1,  # of a piece that are there at a time
+    ) -> None:
+        self.shape, self.dtype, self.read, self.whole, self.copies = shape, dtype, read, whole, copies
 
 
 def by_pieces(f: Asked) -> Asked:
     """Mark an f that goes through its part once, by `pieces_of`: it is given parts that are not read yet."""
     vars(f)["by_pieces"] = True
     return f
+
+
+@by_pieces
+def _pieces_scaled(part: Any, pool: Executor | None, f: Asked, many: int, *rest: Any) -> Any:
+    """The same of an f that goes through its part by pieces: no part is there twice."""
+    if pool is not None or sp.issparse(part):
+        return _scaled_first(whole(part), pool, f, many, *rest)
+    root = rest[many]
+
+    def read(step: int) -> Iterator[np.ndarray]:
+        for rows, piece in cut_into(part, step):
+            yield times_rows(piece, root[rows])
+
+    lazy = Unread(part.shape, np.result_type(part.dtype, root), read, lambda: times_rows(whole(part), root), 2)
+    return f(lazy, pool, *rest[:many], *rest[many + 1 :])
 
 
 def whole(part: Any) -> Any:
@@ -286,10 +307,15 @@ def whole(part: Any) -> Any:
 
 def pieces_of(part: Any, least: int = 1) -> Iterator[tuple[slice, np.ndarray]]:
     """A dense part, some rows at a time, and which they are: of PIECE bytes, but of no fewer rows than this."""
-    n, p = part.shape
-    step = max(PIECE // (p * part.dtype.itemsize), least)
-    found = part.read(step) if isinstance(part, Unread) else (part[i : i + step] for i in range(0, n, step))
-    for i, piece in zip(range(0, n, step), found, strict=True):
+    copies = part.copies if isinstance(part, Unread) else 1
+    return cut_into(part, max(PIECE // (copies * part.shape[1] * part.dtype.itemsize), least))
+
+
+def cut_into(part: Any, step: int) -> Iterator[tuple[slice, np.ndarray]]:
+    """The same, of so many rows."""
+    begins = range(0, part.shape[0], step)
+    found = part.read(step) if isinstance(part, Unread) else (part[i : i + step] for i in begins)
+    for i, piece in zip(begins, found, strict=True):
         yield slice(i, i + len(piece)), piece
 
 

@@ -122,7 +122,9 @@ def bytes_of(route: str, asked: Problem, copies: int) -> int:
     if isinstance(asked.X, Place):  # parts in memory, and one of them once more, centred, scaled or doubled
         base -= 2 * vectors if route == "direct" else 0  # what is as long as y is made part by part
         held = asked.X.held + (asked.X.held - asked.X.kept) // 3
-        more = {"direct": 13 * m * m * item, "rk": 2 * vectors + asked.X.held // 3}.get(route, 8 * vectors)
+        held += 0 if asked.weight is None else asked.X.waiting // 3  # pieces of it, weighted
+        steps = item * q * (8 * p + (3 if n >= p else 8) * n)  # by columns little is as long as y but in parts
+        more = {"direct": 13 * m * m * item, "rk": 2 * vectors + asked.X.held // 3}.get(route, steps)
         if route == "sketch":  # its directions, and what X makes of them: of three parts at a time, or of all by rows
             long = 12 * p + 6 * int(np.diff(asked.X.starts).max()) if n >= p else 8 * (n + p)
             more += DIRECTIONS * item * long

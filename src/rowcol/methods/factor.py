@@ -25,7 +25,7 @@ import scipy.sparse as sp
 
 from ..core.explain import explain_values
 from ..core.passes import Products
-from ..core.place import Place
+from ..core.place import Place, by_pieces, cut, pieces_of, whole
 from ..core.problem import Shift
 from ..core.products import back, times
 from ..core.threads import AHEAD, SHARED, by_threads
@@ -96,8 +96,9 @@ def _tall_block(X: Any, dtype: Any, wide: bool, shift: Shift | None, i: int, len
     part = part.toarray() if sp.issparse(part) else part
     if shift is not None:
         ones = shift.ones[rows]
-        part = part - (shift.mean[cols] if (ones == 1).all() else np.multiply.outer(ones, shift.mean[cols]))
-        part = part if shift.live is None else part * shift.live[cols]
+        off = shift.mean[cols] if (ones == 1).all() else np.multiply.outer(ones, shift.mean[cols])
+        part = part - off
+        part = part if shift.live is None else np.multiply(part, shift.live[cols], out=part)
     return np.asarray(part.conj().T if wide else part, dtype=dtype)
 
 
@@ -202,8 +203,12 @@ def gram(X: Any, dtype: Any, wide: bool, shift: Shift | None = None, pool: Execu
     return less_mean(X, G, wide, shift) if small and shift is not None else G
 
 
+@by_pieces
 def _gram_less(part: Any, pool: Executor | None, dtype: Any, shift: Shift | None) -> np.ndarray:
-    return gram(part, dtype, False, shift, pool)
+    if pool is not None or sp.issparse(part):
+        return gram(whole(part), dtype, False, shift, pool)
+    pieces = pieces_of(part, 2 * part.shape[1])
+    return np.asarray(sum(gram(piece, dtype, False, cut(shift, rows)) for rows, piece in pieces))
 
 
 def small_means(shift: Shift) -> bool:

@@ -71,7 +71,8 @@ class Filed(Even):
 
     def unread(self, k: int) -> Unread:
         """Those rows, yet to be read."""
-        return Unread(self, k, partial(self._pieces, k))
+        length = int(self.starts[k + 1] - self.starts[k])
+        return Unread((length, self.shape[1]), self.dtype, partial(self._pieces, k), partial(self.checked, k))
 
     def _pieces(self, k: int, rows: int) -> Iterator[np.ndarray]:
         """A part, so many rows at a time, all read into the same memory."""

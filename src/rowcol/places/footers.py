@@ -41,14 +41,14 @@ def length_of(footer: Any) -> int:
 def held_by(file: BinaryIO, column: Any) -> int:
     """Bytes that Arrow holds while it reads a column of a row group, from the heads of its first pages.
 
-    The dictionary, once more unpacked or the page that is read, and what is read ahead; a quarter for what the
-    allocator leaves between them. Pages are of a length, more or less.
+    The dictionary, once more unpacked or the page that is read, and what is read ahead; nearly half for what
+    the allocator leaves between them. Pages are of a length, more or less.
     """
     whole = column.total_uncompressed_size
     dictionary = _page(file, column.dictionary_page_offset, whole) if column.has_dictionary_page else 0
     page = _page(file, column.data_page_offset, whole)
     buffer = BUFFER if page >= PEEK else 3 * column.total_compressed_size // 2
-    return int(1.25 * (dictionary + max(dictionary, page) + buffer + min(MORE, whole)))
+    return int(1.45 * (dictionary + max(dictionary, page) + buffer + min(MORE, whole)))
 
 
 def _page(file: BinaryIO, where: int, whole: int) -> int:
