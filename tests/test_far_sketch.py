@@ -86,19 +86,38 @@ def test_columns_of_any_size_and_numbers_of_single_precision():
 
 
 @pytest.mark.parametrize(("n", "p"), [(900, 300), (300, 900)])
-def test_the_large_directions_are_those_of_the_svd(n, p):
+def test_what_is_left_to_solve_has_the_condition_of_the_tail(n, p):
     X, y = outliers(n, p)
-    asked, by, seed = _asked(place_of(X), y, 2.0)
-    found = low_rank(asked, by, "cols" if n >= p else "rows", seed)
-    U, s, Vt = np.linalg.svd(X, full_matrices=False)
-    true = (Vt.T if n >= p else U)[:, :LARGE]
-    # sines of the angles between what is known to be large and what was found
-    assert np.linalg.norm(true - found.U @ (found.U.T @ true), 2) < 10 * (TAIL / 100.0) ** 2
-    # on them it divides by s² + λ, up to one factor: that of the last direction found, which is one of the tail
-    made = np.diag(true.T @ found(true.T).T) * (s[:LARGE] ** 2 + 2.0)
-    assert made.min() > 0.9 * (1.0 + 2.0)
-    assert made.max() < 1.1 * (TAIL**2 + 2.0)
-    assert found.U.shape[1] == DIRECTIONS
+    s = np.linalg.svd(X, compute_uv=False)
+    for alpha in (0.0, 2.0):
+        asked, by, seed = _asked(place_of(X), y, alpha)
+        found = low_rank(asked, by, "cols" if n >= p else "rows", seed)
+        assert found.U.shape[1] == DIRECTIONS
+        A = (X.T @ X if n >= p else X @ X.T) + alpha * np.eye(len(s))
+        left = np.linalg.eigvals(found(np.eye(len(s))) @ A).real
+        # of the tail's (9 + λ)/(1 + λ), and of the large ones, which are at one: as are those of the tail's largest
+        assert left.max() / left.min() <= 1.05 * (TAIL**2 + alpha) / (1 + alpha)
+        assert (s[0] ** 2 + alpha) / (s[-1] ** 2 + alpha) > 1e4 * left.max() / left.min()
+
+
+@pytest.mark.parametrize("alpha", [1.0, 100.0, 1e4])
+@pytest.mark.parametrize("place", [False, True])
+def test_factors_in_any_units_leave_noise_alone(alpha, place):
+    """Neither scaling columns nor large directions do by themselves: 30 factors, noise, and units."""
+    rng = np.random.default_rng(0)
+    n, p, k = 1_500, 500, 30
+    factors = rng.standard_normal((n, k)) @ rng.standard_normal((k, p)) + 0.05 * rng.standard_normal((n, p))
+    X, y = factors * rng.lognormal(0, 1, p), rng.standard_normal(n)
+    given = place_of(X, rows=300) if place else X
+    result = rowcol.solve(given, y, alpha=alpha, method="sketch", tol=1e-6, random_state=0)
+    assert result.success
+    gap = lapack(X, y, alpha) - result.x  # ½ of its square in the norm of the problem is the gap to the optimum
+    assert np.sqrt(np.linalg.norm(X @ gap) ** 2 + alpha * gap @ gap) <= 1e-6 * np.linalg.norm(y)
+    # noise alone has the condition ((1 + √(p/n))/(1 − √(p/n)))² = 14, for which conjugate gradients gain
+    # (√14 − 1)/(√14 + 1) = 0.58 a step: 26 steps for 1e-6, and some for what weights the error at the start
+    assert result.passes <= np.log(2 * 1e6) / -np.log(0.58) + 12
+    with pytest.warns(rowcol.ConvergenceWarning):
+        rowcol.solve(given, y, alpha=alpha, method="cg", tol=1e-6, max_passes=2 * result.passes, random_state=0)
 
 
 def _asked(place, y, alpha):

@@ -1,6 +1,8 @@
 """Parquet files of many short row groups: what tells where these lie is parsed once, and counts."""
 
+import copy
 import json
+import pickle
 import re
 import subprocess
 import sys
@@ -54,3 +56,26 @@ def test_where_it_does_not_fit_that_is_refused_and_the_memory_that_is_named_is_k
     taken, foretold, success = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
     assert success
     assert 20e6 < taken <= min(enough, foretold), f"{taken / 1e6:.0f} MB"  # so it would not have done with the 20
+
+
+def test_files_of_a_folder_share_what_is_counted(tmp_path, monkeypatch):
+    """Threads are in several files at a time, and the footers of no more are there than are counted."""
+    asked, parse = [], pq.read_metadata
+    for j in range(6):
+        stored(tmp_path / f"{j}.parquet", 2_000, 20, 50, seed=j)
+    one = rowcol.chunks(tmp_path / "0.parquet").X.kept
+    place = rowcol.chunks(tmp_path).X
+    assert one < place.kept <= 6 * one
+    few = rowcol.chunks([tmp_path / f"{j}.parquet" for j in range(3)]).X
+    monkeypatch.setattr(pq, "read_metadata", lambda path: asked.append(path) or parse(path))
+    rowcol.solve(few, np.arange(6_000) % 7.0, method="cg", tol=1e-9)
+    assert not asked
+    rowcol.solve(place, np.arange(12_000) % 7.0, method="cg", tol=1e-9)
+    assert asked
+
+
+def test_tables_can_be_sent_and_copied(tmp_path):
+    X = stored(tmp_path / "X.parquet", 400, 5, 100)
+    place = rowcol.chunks(tmp_path / "X.parquet").X
+    for other in (pickle.loads(pickle.dumps(place)), copy.deepcopy(place)):
+        np.testing.assert_array_equal(np.concatenate([part for _, part in other.parts()]), X)

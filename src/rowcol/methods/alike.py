@@ -7,14 +7,15 @@ import numpy as np
 from ..core.passes import Products, norms_of, residual_pass
 from ..core.problem import Problem
 from ..core.sums import column_squares
+from .conjugate import Precondition
 
 UNLIKE = 10.0  # columns that differ in size by more are scaled
 
 
-def jacobi(
+def unlike(
     problem: Problem, by: Products, seed: np.random.SeedSequence, column2: np.ndarray | None
 ) -> np.ndarray | None:
-    """1/(‖X_j‖² + λ), where columns are of different size, which a few rows tell; None where they are not."""
+    """‖X_j‖², where columns are of different size, which a few rows tell; None where they are not."""
     n = problem.X.shape[0]
     if by.side == "operator":
         return None
@@ -31,8 +32,13 @@ def jacobi(
         norms = norms_of(by) if by.side == "cols" else residual_pass(by, *_nothing(problem), True)[2]
     if norms.max() + problem.alpha <= UNLIKE**2 * (norms[norms > 0].min(initial=np.inf) + problem.alpha):
         return None
-    curvature = norms + problem.alpha
-    return np.divide(1.0, curvature, out=np.zeros_like(curvature), where=curvature > 0)
+    return norms
+
+
+def jacobi(curvature: np.ndarray) -> Precondition:
+    """1/(‖X_j‖² + λ)."""
+    share = np.divide(1.0, curvature, out=np.zeros_like(curvature), where=curvature > 0)
+    return lambda g: share * g
 
 
 def _nothing(problem: Problem) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

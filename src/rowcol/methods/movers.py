@@ -17,7 +17,7 @@ from ..core.sampler import sampler as make_sampler
 from ..core.sampler import take
 from ..core.view import both, cols, rows, unknowns
 from . import coordinate, extended
-from .alike import jacobi
+from .alike import jacobi, unlike
 from .blocks import blocks
 from .bounded import bounded
 from .choose import SIDE_OF, Choice
@@ -77,8 +77,8 @@ def mover_of(
         # by columns, the few directions of a low-rank sketch are in the row space up to 1e-8 or so only
         way.row_space = way.row_space and where == "rows"
     if precondition is None:
-        share = _share(way, given, by, where)
-        precondition = None if share is None else lambda g: share * g
+        norms = _unlike(way, given, by, where)
+        precondition = None if norms is None else jacobi(norms + given.alpha)
         way.row_space = way.row_space and precondition is None
     base = shared(given) if precondition is None and beta0 is None else None
     if base is not None:
@@ -87,7 +87,7 @@ def mover_of(
     if way.column2 is not None:
         mover.column = np.sqrt(way.column2)  # so that it knows its certificate as it goes
     if route == "sketch":
-        mover.spent = 2.0 if by.side == "place" and where == "cols" else 4.0
+        mover.spent = precondition.passes
     look = beta0 is not None and seen is None
     if way.kept.precondition is not None:
         way.row_space = False
@@ -105,14 +105,14 @@ def _sketch(way: Way, given: Problem, by: Products, where: str) -> Sketched:
         made = None
         if not isinstance(given.X, LinearOperator) and max(n, p) >= 2 * OVERSAMPLE * min(n, p):
             made = full_sketch(given, way.seed)
-        way.kept.sketch[where] = made or low_rank(given, by, where, way.seed, _share(way, given, by, where))
+        way.kept.sketch[where] = made or low_rank(given, by, where, way.seed, _unlike(way, given, by, where))
     return way.kept.sketch[where]
 
 
-def _share(way: Way, given: Problem, by: Products, where: str) -> np.ndarray | None:
-    """What columns are scaled by, where X is tall and they differ."""
+def _unlike(way: Way, given: Problem, by: Products, where: str) -> np.ndarray | None:
+    """‖X_j‖², where X is tall and they differ."""
     tall = where == "cols" and given.X.shape[0] >= given.X.shape[1]
-    return jacobi(given, by, way.seed, way.column2) if tall else None
+    return unlike(given, by, way.seed, way.column2) if tall else None
 
 
 def _by_lines(

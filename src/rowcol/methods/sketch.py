@@ -4,14 +4,12 @@
   Then R⁻ᴴ(XᴴX)R⁻¹ has a condition near 3, whatever that of X. The sketched problem's own solution is the start; exact
   looks along the way refine it, so the answer does not inherit the sketch's errors.
 - Nearly square X, where that would cost as much as solving, and X that lies elsewhere: the few largest directions of
-  XᴴX, from a random sample of its range (Nyström). What they leave is a flat tail.
+  XᴴX, from a random sample of its range (Nyström), and what they leave of each column. Left is a flat tail.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.linalg as sl
@@ -20,12 +18,13 @@ import scipy.sparse as sp
 from ..core.explain import explain_values
 from ..core.passes import Products
 from ..core.problem import Problem
-from ..core.products import back, conormal, normal, times
+from ..core.products import conormal, normal
 from .factor import tall_blocks
 
 OVERSAMPLE = 4  # rows of the sketch for every unknown
 SIGNS = 4  # in every column of S
 DIRECTIONS = 80  # of a low-rank sketch
+NOISE = 1e-8  # of the largest value: what is smaller is no direction
 
 
 @dataclass
@@ -37,6 +36,7 @@ class Sketched:
     U: np.ndarray | None = None
     shrink: np.ndarray | None = None
     start: np.ndarray | None = None  # the sketched solution
+    passes: float = 4.0  # over X, that it took
 
     def __call__(self, g: np.ndarray) -> np.ndarray:
         """What it makes of (q, m) gradients."""
@@ -93,47 +93,41 @@ def low_rank(
     by: Products,
     side: str,
     seed: np.random.SeedSequence,
-    share: np.ndarray | None = None,
+    column2: np.ndarray | None = None,
     directions: int = DIRECTIONS,
 ) -> Sketched:
-    """The large directions U of DXᴴXD (or XXᴴ), with values Λ: I + U(μ/Λ − 1)Uᴴ, where μ is the last of Λ, and D² is
-    the `share` of every column, if they are to be scaled alike."""
+    """The inverse of FFᴴ + δ: F has the large directions of A = XᴴX (or XXᴴ), and δ what they leave of A + λ.
+
+    FFᴴ = AU(UᴴAU)⁻¹UᴴA is never more than A. Where columns are of different size their squares are given, `column2`,
+    and δ is the diagonal; else all of it is the last of the large values. Scaling columns first would tilt the tail
+    that λ has made flat, and large directions alone leave columns as they are.
+    """
     n, p = problem.X.shape
     m = n if side == "rows" else p
-    count = min(directions, m)
-    rng = np.random.default_rng(seed)
-    omega = rng.standard_normal((m, count)).astype(problem.y.dtype)
-    D = np.ones((m, 1)) if share is None else np.sqrt(share)[:, None]
-    there, home = _many(by, side)
-    far = by.side == "place"  # then nothing is made that is as long as the longer side, but in parts
-    seen = D * (_gram(by, side, D * omega) if far else home(there(D * omega)))
+    omega = np.random.default_rng(seed).standard_normal((m, min(directions, m))).astype(problem.y.dtype)
+    seen, first = _gram(by, side, omega)
     if not np.isfinite(seen).all():
         raise ValueError(explain_values(problem.X))
     U = np.linalg.qr(seen)[0]
-    if far:
-        values, V = np.linalg.eigh(U.conj().T @ (D * _gram(by, side, D * U)))
-        s, V = np.sqrt(np.maximum(values[::-1], 0.0)), V[:, ::-1]
-    else:
-        _, s, Vh = sl.svd(there(D * U), full_matrices=False, check_finite=False)
-        V = Vh.conj().T
-    keep = s > 1e-4 * max(float(s[0]), 1e-300)  # what is smaller is noise, and may be outside the row space
-    U = np.ascontiguousarray(U @ V[:, keep])
-    values = s[keep] ** 2 + problem.alpha * ((D * np.abs(U)) ** 2).sum(axis=0)
-    shrink = values.min(initial=np.inf) / values - 1.0
-    return Sketched(D[:, 0], None, U, shrink)
+    AU, second = _gram(by, side, U)
+    values, V = np.linalg.eigh(U.conj().T @ AU)
+    noise = max(NOISE, float(np.finfo(problem.X.dtype).eps)) * max(float(values[-1]), np.finfo(float).tiny)
+    keep = values > noise  # what is smaller may be outside the row space
+    F = AU @ (V[:, keep] / np.sqrt(values[keep]))
+    rest = np.full(m, max(float(values[0]), noise))
+    if column2 is not None:
+        rest = np.maximum(column2 - np.einsum("ij,ij->i", F, F.conj()).real, NOISE * column2)
+    rest += problem.alpha
+    D = np.divide(1.0, np.sqrt(rest), out=np.zeros(m), where=rest > 0)
+    W, s, _ = sl.svd(F * D[:, None], full_matrices=False, check_finite=False)
+    return Sketched(D, None, np.ascontiguousarray(W), -(s**2) / (1 + s**2), passes=first + second)
 
 
-def _gram(by: Products, side: str, a: np.ndarray) -> np.ndarray:
-    """XᴴX a, or XXᴴ a, in as few passes as there are."""
+def _gram(by: Products, side: str, a: np.ndarray) -> tuple[np.ndarray, float]:
+    """XᴴX a, or XXᴴ a, and the passes it took."""
     v = np.ascontiguousarray(a.T)
-    return (conormal(by, v)[1] if side == "rows" else normal(by, v)[0]).T
-
-
-def _many(by: Products, side: str) -> tuple[Callable[[np.ndarray], np.ndarray], Callable[[np.ndarray], np.ndarray]]:
-    """X· and Xᴴ· (or the other way round) on the columns of a matrix: one product of matrices where X is one."""
-    X: Any = by.X
-    if by.lines is None or by.shift is not None:
-        first, second = (lambda a: times(by, a.T.copy()).T), (lambda a: back(by, a.T.copy()).T)
+    if side == "rows":
+        _, found, passes = conormal(by, v)
     else:
-        first, second = (lambda a: X @ a), (lambda a: (a.conj().T @ X).conj().T)
-    return (second, first) if side == "rows" else (first, second)
+        found, passes = normal(by, v)
+    return found.T, passes

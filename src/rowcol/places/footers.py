@@ -7,6 +7,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, BinaryIO
 
+from ..core.place import ABREAST
+
 BUFFER = 1 << 16  # bytes of a Parquet file that are read at a time, of each column
 PEEK = 1 << 14  # bytes that Arrow looks ahead for the head of a page: where pages are shorter, its buffer never empties
 FOOTER = 1_200  # bytes that a column of a row group takes in memory, of what the end of a file tells about it
@@ -14,11 +16,14 @@ MORE = 50_000  # bytes that reading a column of Parquet takes beside its pages, 
 
 
 class Footers:
-    """Where row groups lie, of the Parquet file read last: to parse that takes longer than to read a short one."""
+    """Where row groups lie, of the Parquet files read last: to parse that takes longer than to read a short one."""
 
     def __init__(self) -> None:
-        self._last: tuple[Any, Any] = (None, None)
+        self._last: dict[tuple[Path, int, int], Any] = {}
         self._alone = Lock()
+
+    def __reduce__(self) -> tuple[type[Footers], tuple[()]]:
+        return Footers, ()  # what is known here is found out there
 
     def of(self, path: Path) -> Any:
         """What the end of a file tells, as it is now."""
@@ -27,15 +32,16 @@ class Footers:
         with self._alone:
             now = path.stat()
             key = (path, now.st_mtime_ns, now.st_size)
-            if self._last[0] != key:
-                self._last = (None, None)  # or there would be two
-                self._last = (key, pq.read_metadata(path))
-            return self._last[1]
+            footer = self._last.pop(key, None)
+            for old in [*self._last][: max(len(self._last) - ABREAST + 1, 0)]:
+                del self._last[old]  # before there is one more
+            self._last[key] = footer or pq.read_metadata(path)
+            return self._last[key]
 
 
-def length_of(footer: Any) -> int:
-    """Bytes that a footer takes in memory."""
-    return FOOTER * int(footer.num_row_groups) * int(footer.num_columns)
+def length_of(footer: Any, files: int) -> int:
+    """Bytes that such footers of so many files take in memory: where some are given up for others, twice as much."""
+    return FOOTER * int(footer.num_row_groups) * int(footer.num_columns) * (files if files <= ABREAST else 2 * ABREAST)
 
 
 def held_by(file: BinaryIO, column: Any) -> int:

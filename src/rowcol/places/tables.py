@@ -162,7 +162,7 @@ def _parquet(files: list[Path], names: Names, rows: int | None, size: int, name:
     most, unpacked, kept, footers = 0, 0, 0, Footers()
     for path in files:
         footer = footers.of(path)
-        kept = max(kept, length_of(footer))
+        kept = max(kept, length_of(footer, len(files)))
         held = [footer.row_group(g) for g in range(footer.num_row_groups)]
         groups += [(path, g, one.num_rows) for g, one in enumerate(held) if one.num_rows]
         longest = max(held, key=lambda one: one.num_rows, default=None)
