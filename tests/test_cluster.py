@@ -181,6 +181,21 @@ def test_a_worker_is_reminded_of_what_it_knows_and_says_when_it_does_not(monkeyp
         crew.noted(again)
 
 
+def test_bits_do_not_depend_on_how_many_workers_there_are(client):
+    """Arrays come over the network at any byte, and BLAS takes no others than those that begin at a number."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((300, 1_200)), rng.standard_normal(300)
+    source, found = da.from_array(X, chunks=(100, -1)), []
+    asked = {"alpha": 0.5, "method": "cg", "tol": 1e-7}
+    for place in (rowcol.chunks(source).X, rowcol.chunks(source).X):
+        found.append(rowcol.solve(place, y, **asked).x)
+    with workers(1) as cluster, Client(cluster, set_as_default=False) as alone, alone.as_current():
+        found.append(rowcol.solve(source, y, **asked).x)
+    assert (found[0] == found[1]).all()
+    assert (found[0] == found[2]).all()
+    np.testing.assert_allclose(found[0], lapack(X, y, 0.5), atol=1e-7)
+
+
 def test_only_short_vectors_and_one_gram_matrix_a_part_travel(client):
     n, p, parts = 8_000, 20, 4
     X, y = uneven(n, p)

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 import rowcol
 from oracle import lapack, uneven
+from rowcol.core.place import aligned
 
 
 def saved(X, tmp_path, kind):
@@ -333,3 +334,21 @@ def test_a_wide_system_that_no_solution_fits_has_its_least_squares(intercept):
     assert result.success
     D, target = (X - X.mean(axis=0), y - y.mean()) if intercept else (X, y)
     np.testing.assert_allclose(result.x, np.linalg.pinv(D) @ target, atol=1e-6)
+
+
+def test_arrays_that_begin_between_numbers_are_copied_and_no_others():
+    room = np.zeros(8 * 12 + 1, np.uint8)
+    off = room[1:].view(np.float64).reshape(3, 4)
+    off[...] = np.arange(12.0).reshape(3, 4)
+    assert not off.flags.aligned
+    here = np.arange(3.0)
+    sparse = sp.csr_array((off[0], np.arange(4), [0, 4]), shape=(1, 4))
+    found = aligned((off, [here, None, 2.5], sparse))
+    assert found[0].flags.aligned
+    assert (found[0] == off).all()
+    assert found[1][0] is here
+    assert found[1][1:] == [None, 2.5]
+    assert found[2].data.flags.aligned
+    assert (found[2].toarray() == off[:1]).all()
+    place = rowcol.chunks(lambda: iter([off, off])).X
+    assert all(part.flags.aligned for _, part in place.parts())

@@ -331,7 +331,18 @@ def fitting(found: Any, want: tuple[int, int], kind: np.dtype, name: str) -> Any
     if found.dtype.kind not in "fiubc":
         raise TypeError(f"{name} has dtype {found.dtype}, which is not numeric")
     with np.errstate(over="ignore"):
-        return np.ascontiguousarray(found, dtype=kind)
+        return np.require(found, kind, ("C", "A"))
+
+
+def aligned(value: Any) -> Any:
+    """Arrays that begin where numbers do: not all that came over a network do, and BLAS leaves these to other code."""
+    if isinstance(value, np.ndarray):
+        return value if value.flags.aligned else value.copy()
+    if sp.issparse(value) and value.format in ("csr", "csc"):
+        return type(value)(aligned((value.data, value.indices, value.indptr)), shape=value.shape)
+    if type(value) in (tuple, list):
+        return type(value)(map(aligned, value))
+    return value._make(map(aligned, value)) if hasattr(value, "_make") else value
 
 
 def times_rows(part: Any, root: np.ndarray) -> Any:

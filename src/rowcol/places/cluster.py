@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from ..core.place import Asked, Place, cut, fitting, in_time, on_time, tell, type_for
+from ..core.place import Asked, Place, aligned, cut, fitting, in_time, on_time, tell, type_for
 from ..core.problem import precision
 from ..core.words import first_line
 from .crew import Crew, Forgotten, LostError, current_client, noted, wanted, weight
@@ -343,12 +343,12 @@ def _measured(opened: Opened, blocks: list, shapes: Any) -> tuple[list, np.ndarr
 
 def _asked(f: Asked, parts: list, cells: list | None, sliced: list[tuple], shared: tuple) -> Any:
     try:
-        mine = [noted(one) for one in sliced]
+        mine, shared = aligned([noted(one) for one in sliced]), aligned(shared)
     except KeyError:
         return Forgotten()
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # it is found, and said
         beside: list[tuple] = [()] * len(parts) if cells is None else [(cell,) for cell in cells]
-        given = zip(parts, beside, mine, strict=True)
+        given = zip(aligned(parts), beside, mine, strict=True)
         found = [f(part, None, *cell, *shared, *own) for part, cell, own in given if wanted()]
     return found if len(found) == len(parts) else Forgotten()  # should Dask want it after all, it is asked for anew
 
