@@ -27,6 +27,7 @@ from .view import View, col_lines, row_lines
 CACHED = 4_000_000  # bytes of X that are still in cache when they are multiplied with again
 ACROSS = 6_000_000  # the same, of blocks of columns: short pieces of rows cost more than what they miss of the cache
 SEVERAL = 4  # vectors from which on products of matrices are quicker than ours
+MANY = 8  # vectors from which on two products of matrices are quicker than one pass of ours
 LONG = 10_000_000  # bytes of X that a thread multiplies with at a time
 PAIRED = 2**20  # numbers that are multiplied before they are summed in pairs: more would be memory
 SHORT_ROW = 64_000  # bytes: a row this short is still in the first caches when `residuals` pushes what it pulled
@@ -161,7 +162,7 @@ def normal(by: Products, v: np.ndarray) -> tuple[np.ndarray, float]:
         u = np.ascontiguousarray((by.X @ v.T).T)
         u = u if by.shift is None else u - lifted(by, v)
         return lowered(by, u, np.ascontiguousarray((by.X.T @ u.T.conj()).T.conj())), 1.0
-    if one_pass(by):
+    if one_pass(by) and not (len(v) > MANY and by_blas(by, v)):
         return _by_rows(by, v), 1.0
     return back(by, times(by, v)), 2.0
 
