@@ -111,7 +111,8 @@ def low_rank(
     U = np.linalg.qr(seen)[0]
     AU, second = _gram(by, side, U)
     values, V = np.linalg.eigh(U.conj().T @ AU)
-    noise = max(NOISE, float(np.finfo(problem.X.dtype).eps)) * max(float(values[-1]), np.finfo(float).tiny)
+    stored = np.result_type(problem.X.dtype, np.float32)  # an operator may be of whole numbers
+    noise = max(NOISE, float(np.finfo(stored).eps)) * max(float(values[-1]), np.finfo(float).tiny)
     keep = values > noise  # what is smaller may be outside the row space
     F = AU @ (V[:, keep] / np.sqrt(values[keep]))
     rest = np.full(m, max(float(values[0]), noise))
