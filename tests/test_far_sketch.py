@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from distributed import Client
+from scipy.sparse.linalg import LinearOperator
 from sklearn.linear_model import Ridge
 
 import rowcol
@@ -176,3 +177,12 @@ def test_on_a_cluster_a_few_readings_bring_as_many_numbers_as_there_are_directio
     one = 8 * DIRECTIONS * 300  # bytes of the directions: twice to each of two workers, and back from each of six parts
     assert 2 * 2 * one <= sent <= 2 * 2 * one * 1.5
     assert 2 * 6 * one <= received <= 2 * 6 * one * 1.5
+
+
+def test_an_operator_of_whole_numbers_has_a_sketch_too():
+    A = np.random.default_rng(0).integers(-5, 5, (60, 40))
+    kind = {"matvec": lambda v: A @ v, "rmatvec": lambda v: A.T @ v, "dtype": np.int64}
+    y = np.arange(60.0)
+    result = rowcol.solve(LinearOperator(A.shape, **kind), y, alpha=1.0, method="sketch", random_state=0)
+    assert result.success
+    np.testing.assert_allclose(result.x, lapack(A.astype(float), y, 1.0), atol=1e-5)
