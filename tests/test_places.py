@@ -11,6 +11,7 @@ import scipy.sparse as sp
 import rowcol
 from oracle import lapack, uneven
 from rowcol.core.place import aligned
+from rowcol.core.problem import Shift
 
 
 def saved(X, tmp_path, kind):
@@ -343,7 +344,10 @@ def test_arrays_that_begin_between_numbers_are_copied_and_no_others():
     assert not off.flags.aligned
     here = np.arange(3.0)
     sparse = sp.csr_array((off[0], np.arange(4), [0, 4]), shape=(1, 4))
-    found = aligned((off, [here, None, 2.5], sparse))
+    found = aligned((off, [here, None, 2.5], sparse, Shift(here, off, None, None), Shift))
+    assert found[3].ones.flags.aligned
+    assert found[3].mean is here
+    assert found[4] is Shift
     assert found[0].flags.aligned
     assert (found[0] == off).all()
     assert found[1][0] is here

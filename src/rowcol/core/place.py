@@ -340,9 +340,9 @@ def aligned(value: Any) -> Any:
         return value if value.flags.aligned else value.copy()
     if sp.issparse(value) and value.format in ("csr", "csc"):
         return type(value)(aligned((value.data, value.indices, value.indptr)), shape=value.shape)
-    if type(value) in (tuple, list):
-        return type(value)(map(aligned, value))
-    return value._make(map(aligned, value)) if hasattr(value, "_make") else value
+    if isinstance(value, tuple) and hasattr(value, "_make"):
+        return value._make(map(aligned, value))
+    return type(value)(map(aligned, value)) if type(value) in (tuple, list) else value
 
 
 def times_rows(part: Any, root: np.ndarray) -> Any:
