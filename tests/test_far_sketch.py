@@ -143,7 +143,7 @@ def test_where_no_gram_matrix_fits_and_steps_are_many_it_goes_on_by_a_sketch():
     truth = lapack(X, y)
     np.testing.assert_allclose(result.x, truth, atol=1e-6 * np.linalg.norm(truth))
     assert rowcol.plan(place, y).then == ()  # a Gram matrix fits, and nothing is better
-    # the same of many rows, where they can be told, and where no β fits: by columns
+    # of a wide X by rows, too, where a penalty leaves one answer only
     wide = place_of(X.T.copy(), rows=100)
     assert rowcol.plan(wide, y[:700], alpha=1.0).then == ("sketch",)
 
